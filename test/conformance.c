@@ -81,7 +81,6 @@ test_capabilities(void **state)
 	TestChannel channel;
 	TestChannel other;
 
-	(void) state;
 	channel_open(&channel, suite.address, cluster, incarnation);
 	capabilities = fabric_capabilities(channel.endpoint);
 	if (capabilities->flags & FABRIC_CAP_OPERATION_ATOMIC)
@@ -126,7 +125,6 @@ test_redo_slot(void **state)
 	TestChannel channel;
 	uint64_t offset;
 
-	(void) state;
 	channel_open(&channel, suite.address, cluster, incarnation);
 	for (int stripe = 0; stripe < 2; stripe++)
 	{
@@ -156,7 +154,6 @@ test_refused_connections(void **state)
 	uint32_t incarnation;
 	uint64_t cluster = new_cluster(&incarnation);
 
-	(void) state;
 	assert_int_equal(channel_try_open(&channel, "shm:/nowhere/at/all", cluster, 0, &quick),
 	                 FABRIC_UNREACHABLE);
 	assert_int_equal(channel_try_open(&channel, "pigeon:coop", cluster, 0, &quick), FABRIC_NOT_SUPPORTED);
@@ -178,7 +175,6 @@ test_no_channel_left(void **state)
 	FabricStatus status = FABRIC_OK;
 	uint32_t count = 0;
 
-	(void) state;
 	while (count <= MAX_CHANNELS)
 	{
 		status = channel_try_open(&channels[count], suite.address, cluster, incarnation, NULL);
@@ -220,7 +216,6 @@ test_call(void **state)
 	uint32_t bytes;
 	uint64_t word = FABRIC_NOT_FOUND;
 
-	(void) state;
 	channel_open(&channel, suite.address, cluster, incarnation);
 	for (size_t i = 0; i < sizeof(request); i++)
 		request[i] = (uint8_t) (i * 31 + 1);
@@ -271,7 +266,6 @@ test_slow_call(void **state)
 	uint32_t bytes;
 	FabricStatus status;
 
-	(void) state;
 	do
 		status = channel_try_open(&channel, suite.address, cluster, incarnation, &quick);
 	while (status == FABRIC_UNREACHABLE && now_ms() - begin < PATIENCE_MS);
@@ -301,8 +295,6 @@ counting_hook(void *argument, const int *descriptors, int count, int millisecond
 {
 	HookCalls *hook = argument;
 
-	(void) descriptors;
-	(void) count;
 	hook->calls++;
 	sleep_ms(milliseconds < 5 ? (uint32_t) milliseconds : 5);
 	return hook->calls == hook->stop_at ? -1 : 0;
@@ -320,7 +312,6 @@ test_wait_hook(void **state)
 	uint64_t echo = 0;
 	uint32_t bytes = sizeof(echo);
 
-	(void) state;
 	assert_int_equal(channel_try_open(&channel, suite.address, cluster, incarnation, &options), FABRIC_OK);
 	hook.calls = 0;
 	assert_int_equal(fabric_call(channel.endpoint, SERVICE_SLEEP, &milliseconds, 8, &echo, &bytes),
@@ -343,7 +334,6 @@ test_control_only(void **state)
 	uint32_t bytes = sizeof(echo);
 	FabricOp op = op_read(suite.area, &echo, 8);
 
-	(void) state;
 	channel_open(&channel, suite.address, suite.next_cluster++, 0);
 	assert_int_not_equal(fabric_execute(channel.endpoint, &op, 1), FABRIC_OK);
 	assert_int_equal(fabric_call(channel.endpoint, SERVICE_ECHO, &word, 8, &echo, &bytes), FABRIC_OK);
@@ -364,7 +354,6 @@ start_suite(void **state)
 	FabricStatus status;
 	TestChannel control;
 
-	(void) state;
 	if (suite.simulated)
 		simulated_node_start();
 	else if (suite.own_process)
@@ -407,7 +396,6 @@ start_suite(void **state)
 static int
 stop_suite(void **state)
 {
-	(void) state;
 	if (suite.workers > 0)
 		proxy_processes_stop(test_proxies);
 	if (suite.simulated)

@@ -72,7 +72,6 @@ test_order_in_a_chain(void **state)
 	uint64_t found[4] = {0};
 	uint64_t tickets[2];
 
-	(void) state;
 	clear_stripe(&channel, 0);
 	{
 		FabricOp ops[] = {
@@ -152,7 +151,6 @@ test_order_between_processes(void **state)
 	SharedCluster shared = {.rounds = chain_rounds(ORDER_ROUNDS)};
 	TestChannel channel;
 
-	(void) state;
 	shared.cluster = new_cluster(&shared.incarnation);
 	channel_open(&channel, suite.address, shared.cluster, shared.incarnation);
 	clear_stripe(&channel, 1);
@@ -168,7 +166,6 @@ test_not_conditional(void **state)
 	uint64_t word = 5;
 	uint64_t found = 0;
 
-	(void) state;
 	clear_stripe(&channel, 0);
 	channel_write(&channel, stripe_offset(0), &word, 8);
 	{
@@ -196,7 +193,6 @@ test_forbidden_chains(void **state)
 	uint64_t found = 0;
 	uint64_t ticket;
 
-	(void) state;
 	clear_stripe(&channel, 0);
 	{
 		/* The whole chain is refused, the WRITE in front of the atomic too. */
@@ -259,7 +255,6 @@ test_range(void **state)
 	};
 	FabricOp lock_read = op_read(0, buffer, 8);
 
-	(void) state;
 	clear_stripe(&channel, 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 	{
@@ -320,7 +315,6 @@ test_operation_atomicity(void **state)
 	SharedCluster shared = {.rounds = chain_rounds(ATOMICITY_ROUNDS)};
 	TestChannel channel;
 
-	(void) state;
 	shared.cluster = new_cluster(&shared.incarnation);
 	channel_open(&channel, suite.address, shared.cluster, shared.incarnation);
 	clear_stripe(&channel, 3);
@@ -337,7 +331,6 @@ count_up(void *argument, int number)
 	const SharedCluster *shared = argument;
 	TestChannel channel;
 
-	(void) number;
 	channel_open(&channel, suite.address, shared->cluster, shared->incarnation);
 	for (uint32_t i = 0; i < shared->rounds; i++)
 	{
@@ -369,7 +362,6 @@ test_counting(void **state)
 	FabricOp lock_read = op_read(COUNTED_LOCK_WORD, &counted[0], 8);
 	FabricOp swap;
 
-	(void) state;
 	shared.cluster = new_cluster(&shared.incarnation);
 	channel_open(&channel, suite.address, shared.cluster, shared.incarnation);
 	clear_stripe(&channel, 4);
@@ -430,7 +422,6 @@ test_lock_and_read(void **state)
 	TestChannel channel;
 	uint64_t found;
 
-	(void) state;
 	shared.cluster = new_cluster(&shared.incarnation);
 	channel_open(&channel, suite.address, shared.cluster, shared.incarnation);
 	clear_stripe(&channel, 5);
@@ -459,7 +450,6 @@ test_counters(void **state)
 	};
 	FabricOp bad = op_read(1, words, 8);
 
-	(void) state;
 	fabric_counters(channel.endpoint, &counters);
 	assert_true(counters.round_trips == 0 && counters.operations == 0 && counters.errors == 0);
 	for (int i = 0; i < 10; i++)
@@ -496,7 +486,6 @@ test_tickets(void **state)
 	uint64_t unused;
 	FabricOp one_more = op_read(stripe_offset(0), &unused, 8);
 
-	(void) state;
 	assert_in_range(outstanding, 1, 4096);
 	channel_write(&channel, stripe_offset(0), &word, 8);
 	for (uint32_t i = 0; i < outstanding; i++)

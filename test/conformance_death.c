@@ -54,7 +54,6 @@ test_doubt_and_reset(void **state)
 		op_fetch_add(FABRIC_NODES, stripe_offset(0) + 16, 1),
 	};
 
-	(void) state;
 	channel_open(&channel, suite.address, cluster, incarnation);
 	channel_open(&other, suite.address, cluster, incarnation);
 	clear_stripe(&channel, 0);
@@ -98,7 +97,6 @@ test_successor(void **state)
 	uint64_t word = 1;
 	FabricOp op = op_write(stripe_offset(0), &word, 8);
 
-	(void) state;
 	channel_open(&old, suite.address, cluster, incarnation);
 	if (shares_channel(&old))
 	{
@@ -140,7 +138,6 @@ test_late_delivery(void **state)
 	FabricOp op = op_write(stripe_offset(0), &word, 8);
 	FabricStatus status;
 
-	(void) state;
 	channel_open(&channel, suite.address, cluster, incarnation);
 	channel_open(&other, suite.address, cluster, incarnation);
 	clear_stripe(&channel, 0);
@@ -186,7 +183,6 @@ test_attach(void **state)
 	TestChannel stranger;
 	FabricStatus status;
 
-	(void) state;
 	channel_open(&control, suite.address, cluster, 0);
 	channel_open(&stranger, suite.address, stranger_cluster, stranger_incarnation);
 	clear_stripe(&stranger, 0);
@@ -233,7 +229,6 @@ test_attach_frees_locks(void **state)
 	uint64_t mine;
 	uint64_t others;
 
-	(void) state;
 	channel_open(&channel, suite.address, cluster, incarnation);
 	channel_open(&other, suite.address, other_cluster, other_incarnation);
 	mine = fabric_lock_word(fabric_capabilities(channel.endpoint)->instance, incarnation, 7);
@@ -348,7 +343,6 @@ test_fence_stopped_client(void **state)
 	uint32_t incarnation;
 	uint64_t cluster = new_cluster(&incarnation);
 
-	(void) state;
 	need_processes();
 	for (int round = 0; round < 4; round++)
 	{
@@ -403,7 +397,6 @@ test_death_inside_write(void **state)
 	TestChannel channel;
 	ServiceInfo start = service_info(suite.address);
 
-	(void) state;
 	need_processes();
 	channel_open(&channel, suite.address, cluster, incarnation);
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
@@ -468,7 +461,6 @@ test_random_death(void **state)
 	TestChannel channel;
 	uint64_t words[STRIPE_WORDS];
 
-	(void) state;
 	need_processes();
 	channel_open(&channel, suite.address, cluster, incarnation);
 	clear_stripe(&channel, 8);
@@ -504,7 +496,6 @@ test_deadline(void **state)
 	uint64_t begin;
 	pid_t child;
 
-	(void) state;
 	need_own_process();
 	assert_int_equal(channel_try_open(&channel, suite.address, cluster, incarnation, &quick), FABRIC_OK);
 	clear_stripe(&channel, 7);
@@ -548,7 +539,6 @@ test_memory_node_restart(void **state)
 	FabricOp op = op_write(stripe_offset(0) + 8, &word, 8);
 	FabricStatus status;
 
-	(void) state;
 	need_own_process();
 	channel_open(&channel, suite.address, cluster, incarnation);
 	old = *fabric_capabilities(channel.endpoint);

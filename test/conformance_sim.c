@@ -51,7 +51,6 @@ simulate(int (*main_body)(void))
 static void
 node_body(void *argument)
 {
-	(void) argument;
 	CHECK(fabric_process_serve(&suite.process, -1) == 0);
 }
 

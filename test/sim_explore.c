@@ -189,7 +189,6 @@ clean(void)
 static void
 again(const SimRun *failed)
 {
-	(void) failed;
 	fprintf(stderr, "sim_explore --case %s --schedule %s\n", present->name, explorer_schedule());
 }
 
@@ -230,7 +229,6 @@ trace_operation(uint64_t node, uint32_t channel, const FabricOp *op, uint32_t fr
 {
 	static const char *const names[] = {"READ", "WRITE", "COMPARE_SWAP", "FETCH_ADD"};
 
-	(void) node;
 	if (explorer_is_on())
 		printf("    channel %u %s %s %" PRIx64 " + %u, %u bytes, %" PRIx64 " -> %" PRIx64 ": %" PRIx64 "\n",
 		       channel, names[op->opcode], op->region == FABRIC_LOCKS ? "locks" : "nodes", op->offset, from,
@@ -325,7 +323,6 @@ has_saboteur(const Case *one)
 static void
 saboteur_body(void *argument)
 {
-	(void) argument;
 	explorer_join(SABOTEUR, SABOTEUR);
 	explorer_sleep();
 	if (present->trouble == NODE_END)
@@ -519,7 +516,6 @@ close_all(void)
 static void
 direct(void *argument)
 {
-	(void) argument;
 	director = coroutine_current();
 	explorer_join(DIRECTOR, DIRECTOR);
 	set_up();

@@ -221,7 +221,6 @@ restart_node(void)
 static void
 cut(void *argument)
 {
-	(void) argument;
 	for (uint32_t i = 0; i < run.plan.cuts; i++)
 	{
 		uint32_t ways = 1 + (uint32_t) scheduler_random(3);
@@ -272,7 +271,6 @@ direct(void *argument)
 	SimWorker workers[SIM_SLOTS];
 	SimulatorOptions quiet = run.plan.simulator;
 
-	(void) argument;
 	quiet.lose_one_in = 0;
 	simulator_change(&quiet);
 	sim_techniques = &run.plan.techniques.chosen;

@@ -40,7 +40,6 @@ static uint32_t changed_words;
 static int
 begin(void **state)
 {
-	(void) state;
 	memset(words, 0, sizeof(words));
 	accesses_of(words, sizeof(words));
 	accesses_begin();
@@ -70,7 +69,6 @@ test_reads(void **state)
 {
 	uint8_t *bytes = (uint8_t *) words;
 
-	(void) state;
 	__tsan_read1(&bytes[15]);
 	assert_reported(2, 0);
 	__tsan_read8(&words[3]);
@@ -91,7 +89,6 @@ test_writes(void **state)
 {
 	uint8_t *bytes = (uint8_t *) words;
 
-	(void) state;
 	__tsan_write2(&bytes[8]);
 	bytes[8] = 1;
 	assert_reported(0, 2);
@@ -111,7 +108,6 @@ test_atomics(void **state)
 {
 	uint64_t expected = 1;
 
-	(void) state;
 	assert_int_equal(__tsan_atomic64_load(&words[0], __ATOMIC_RELAXED), 0);
 	assert_reported(1, 0);
 	__tsan_atomic64_store(&words[0], 6, __ATOMIC_RELEASE);
@@ -146,7 +142,6 @@ test_functions_of_the_system(void **state)
 {
 	volatile size_t bytes = 2 * sizeof(uint64_t);
 
-	(void) state;
 	words[4] = 1;
 	memcpy(&words[0], &words[4], bytes);
 	assert_reported(32 + 16 + 2, 1);

@@ -172,7 +172,6 @@ exhaust_body(int number, void *argument)
 	uint32_t left = KINDS;
 	Actor actor;
 
-	(void) argument;
 	actor_open(&actor, (uint32_t) number);
 	for (uint32_t i = (uint32_t) number; left > 0; i++)
 	{
@@ -201,7 +200,6 @@ exhaust_body(int number, void *argument)
 static void
 test_exhaust(void **state)
 {
-	(void) state;
 	for (int f = 0; f < 3; f++)
 	{
 		Actor actor;
@@ -231,7 +229,6 @@ test_returns(void **state)
 	uint64_t pointer, again, generation, later, offset;
 	uint64_t offsets[64], pointers[64], generations[64];
 
-	(void) state;
 	open_one(8 * MEGABYTE, &formats[0]);
 	actor_open(&actor, 0);
 	for (uint32_t level = 0; level < 2; level++)
@@ -298,7 +295,6 @@ test_spare_chunk(void **state)
 	Actor actor;
 	uint64_t pointer, generation, first, second, third, bytes = CHUNK_BYTES;
 
-	(void) state;
 	open_one(8 * MEGABYTE, &formats[0]);
 	actor_open(&actor, 0);
 	assert_int_equal(allocate_node(actor.tree, 0, 0, &pointer, &generation), TREE_OK);
@@ -374,7 +370,6 @@ test_many_returns(void **state)
 	uint32_t all_again = 0;
 	bool again;
 
-	(void) state;
 	open_one(14 * MEGABYTE, &formats[0]);
 	actor_open(&actor, 0);
 	assert_false(take_and_return(&actor, first, first));
@@ -427,7 +422,6 @@ test_goes_on_after_restart(void **state)
 	TreeRecord record;
 	uint64_t pointer, generation;
 
-	(void) state;
 	open_one(8 * MEGABYTE, &formats[0]);
 	for (int round = 0; round < 3; round++)
 	{
@@ -456,7 +450,6 @@ test_two_memory_nodes(void **state)
 	int given[2] = {0, 0};
 	TreeStatus status = TREE_OK;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){
 		.nodes = 2, .node_bytes = 2 * MEGABYTE, .trees = 1, .format = &formats[2], .no_client = true});
 	actor_open(&actor, 0);

@@ -26,7 +26,6 @@ test_new_and_not(void **state)
 	WalkResult result;
 	bool hit;
 
-	(void) state;
 	for (uint32_t i = 0; i < 5000; i++)
 	{
 		TreeKey key = number_key(scramble(i), i);
@@ -123,7 +122,6 @@ with_runs(bool beginning)
 static void
 test_runs(void **state)
 {
-	(void) state;
 	with_runs(true);
 	with_runs(false);
 }
@@ -138,7 +136,6 @@ test_budget(void **state)
 	TreeKey key;
 	bool hit;
 
-	(void) state;
 	for (uint32_t i = 0; i < 1000; i++)
 	{
 		key = number_key(i * 10, i);
@@ -165,7 +162,6 @@ test_overflow(void **state)
 	WalkResult result;
 	bool hit;
 
-	(void) state;
 	for (uint32_t i = 0; i < 200; i++)
 	{
 		TreeKey key;
@@ -212,8 +208,6 @@ permit_begin(void *argument, const TreeKey *key)
 {
 	Permits *asked = argument;
 
-	(void) key;
-
 	assert_false(asked->lasts);
 	if (asked->refused)
 		return false;
@@ -228,8 +222,6 @@ permit_end(void *argument, const TreeKey *key)
 {
 	Permits *asked = argument;
 
-	(void) key;
-
 	assert_true(asked->lasts);
 	asked->lasts = false;
 	compare_hook = compared_between_permits;
@@ -243,7 +235,6 @@ on_full(void *argument, TreeFullLeaf *leaf)
 {
 	Permits *asked = argument;
 
-	(void) leaf;
 	assert_false(asked->lasts);
 	asked->asked_room++;
 	asked->refused = asked->revoked_by_room;
@@ -295,7 +286,6 @@ test_permit(void **state)
 	WalkResult result;
 	uint32_t refusals = 0;
 
-	(void) state;
 	permits = (Permits){false};
 	tree_on_full(tree, on_full, &permits, true);
 	for (uint32_t i = 0; i < 400; i++)

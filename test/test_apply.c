@@ -86,7 +86,6 @@ test_overtaken_read_takes_the_stripe(void **state)
 	ApplyRun run = begin_read();
 	uint64_t odd = overtake(&run);
 
-	(void) state;
 	/* From now on it is one that changes, and says what its death would leave: nothing to be written. */
 	assert_int_equal(apply_steps(&channel, &run), APPLY_STRIPE_TAKEN);
 	assert_true(run.active && record.active == (channel.idle | MEMORY_ACTIVE_BUSY));
@@ -107,7 +106,6 @@ test_read_as_writer(void **state)
 	ApplyRun run = begin_read();
 	uint64_t odd = overtake(&run);
 
-	(void) state;
 	stripe_release(&stripe, odd);
 	assert_int_equal(apply_contended_read(&channel, &run, &operation), APPLY_DONE);
 	assert_memory_equal(found, nodes, sizeof(nodes));
@@ -127,7 +125,6 @@ test_dead_channel_takes_no_stripe(void **state)
 	ApplyRun run = begin_read();
 	uint64_t odd = overtake(&run);
 
-	(void) state;
 	record.state = SERIAL << MEMORY_STATE_BITS | MEMORY_CHANNEL_KILLED;
 	assert_int_equal(apply_steps(&channel, &run), APPLY_FENCED);
 	stripe_release(&stripe, odd);

@@ -26,7 +26,6 @@ open_table(void **state)
 {
 	size_t bytes = state_shared_bytes(&options);
 
-	(void) state;
 	table = aligned_alloc(LINE_BYTES, bytes);
 	first = calloc(1, sizeof(*first));
 	second = calloc(1, sizeof(*second));
@@ -39,7 +38,6 @@ open_table(void **state)
 static int
 close_table(void **state)
 {
-	(void) state;
 	free(table);
 	free(first);
 	free(second);
@@ -102,7 +100,6 @@ shortest_is_taken(void **state)
 {
 	static const uint32_t lengths[] = {1, 2, 62, 63, 64, 65, 127, 128, 192, STATE_BLOCK_LENGTHS - 1};
 
-	(void) state;
 	for (uint32_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
 	{
 		put_many(first, i, i + 1, lengths[i], false);
@@ -122,7 +119,6 @@ shortest_is_taken(void **state)
 static void
 rest_is_kept(void **state)
 {
-	(void) state;
 	put_many(first, 1, 2, 128, false);
 	must_take(70, APART);
 	must_not_take(59);
@@ -149,7 +145,6 @@ rest_is_kept(void **state)
 static void
 lists_end(void **state)
 {
-	(void) state;
 	put_many(first, 0, 3, 20, false);
 	put_many(first, 3, 4, 21, false);
 	must_take(20, 2 * APART);
@@ -164,7 +159,6 @@ lists_end(void **state)
 static void
 pool_ends(void **state)
 {
-	(void) state;
 	for (int round = 0; round < 3; round++)
 	{
 		put_many(first, 0, POOL + 1, 5, false);
@@ -193,7 +187,6 @@ pool_ends(void **state)
 static void
 one_tree_forgets(void **state)
 {
-	(void) state;
 	for (int round = 0; round < 3; round++)
 	{
 		put_many(second, 0, 10, 64, false);
@@ -212,7 +205,6 @@ one_tree_forgets(void **state)
 static void
 pool_is_emptied(void **state)
 {
-	(void) state;
 	put_many(first, 0, POOL, 5, false);
 	for (uint32_t i = 0; i < 10; i++)
 		must_take(5, (POOL - 1 - i) * APART);

@@ -89,7 +89,6 @@ test_inserts(void **state)
 {
 	const TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 
-	(void) state;
 	for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
 	{
 		Tree *tree = new_tree(&formats[f]);
@@ -143,7 +142,6 @@ test_stamp(void **state)
 	Cost cost;
 	TreeKey key;
 
-	(void) state;
 	for (uint32_t i = 0; i < 20; i++)
 	{
 		key = key_number(&formats[0], i, image);
@@ -173,7 +171,6 @@ test_split_bytes(void **state)
 	uint64_t seen = 0;
 	uint8_t image[8];
 
-	(void) state;
 	for (uint32_t i = 0; i < 5000; i++)
 	{
 		TreeKey key = key_number(&formats[0], i, image);
@@ -211,7 +208,6 @@ test_lookups(void **state)
 {
 	const TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 
-	(void) state;
 	for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
 	{
 		Tree *tree = new_tree(&formats[f]);
@@ -270,7 +266,6 @@ test_overflow(void **state)
 	TreeScan *scan;
 	Cost cost;
 
-	(void) state;
 	for (uint32_t i = 0; i < 50; i++)
 	{
 		TreeKey key = key_overflow(i, longer);
@@ -306,7 +301,6 @@ slow_clock(void *argument)
 {
 	static uint64_t now;
 
-	(void) argument;
 	return ++now;
 }
 
@@ -321,7 +315,6 @@ test_leaf_sums(void **state)
 	uint64_t (*real_clock)(void *) = client.tree->options.environment.now_us;
 	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 
-	(void) state;
 	client.tree->options.environment.now_us = slow_clock;
 	assert_int_equal(fabric_fault_set(client.endpoints[0], &torn), FABRIC_OK);
 	for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
@@ -424,7 +417,6 @@ test_handover(void **state)
 	uint64_t expected;
 	Tree *tree;
 
-	(void) state;
 	test_tree_create(&client, &formats[0], &record);
 	assert_int_equal(tree_open(client.tree, record.tree, record.root, &formats[0], NULL, NULL, &tree),
 	                 TREE_OK);

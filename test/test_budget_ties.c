@@ -87,7 +87,6 @@ look_up(Tree *tree, uint32_t i, bool overflow, Cost *cost, uint64_t *leaf)
 static void
 test_tied_leaf(void **state)
 {
-	(void) state;
 	for (int overflow = 0; overflow < 2; overflow++)
 	{
 		TreeRecord record;
@@ -115,7 +114,6 @@ test_tied_leaf(void **state)
 static void
 test_tied_descent(void **state)
 {
-	(void) state;
 	for (int overflow = 0; overflow < 2; overflow++)
 	{
 		const uint32_t entries = 1500;
@@ -160,7 +158,6 @@ test_tied_descent(void **state)
 static void
 test_undecided_cuts(void **state)
 {
-	(void) state;
 	for (int overflow = 0; overflow < 2; overflow++)
 	{
 		TreeRecord record;
@@ -222,7 +219,6 @@ test_undecided_fences(void **state)
 	uint64_t left = 0, right = 0;
 	uint32_t i = 0;
 
-	(void) state;
 	other_start(&other);
 	theirs = open_tree(&other.client, &record);
 	for (; i < 400; i++)
@@ -306,7 +302,6 @@ test_undecided_downlinks(void **state)
 	uint64_t root[NODE_MAX_BYTES / 8];
 	WalkResult result;
 
-	(void) state;
 	for (uint32_t i = 0; i < 400; i++)
 		insert_tied(tree, i, false);
 	assert_int_equal(access_read_node(tree, tree->root, 1, root), TREE_OK);

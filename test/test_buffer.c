@@ -47,7 +47,6 @@ test_room(void **state)
 	Buffer buffer;
 	uint32_t capacity;
 
-	(void) state;
 	fill(&buffer, 0, 1);
 	capacity = buffer.capacity;
 	buffer_free(&buffer);
@@ -72,7 +71,6 @@ test_no_memory(void **state)
 	Buffer buffer;
 	Buffer before;
 
-	(void) state;
 	fill(&buffer, 3, 50);
 	before = buffer;
 	assert_false(buffer_reserve(&buffer, UINT32_MAX));

@@ -100,7 +100,6 @@ load_keeps_wal_position(void **state)
 	uint64_t entries = 0;
 	TreeStatus status;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	load(&f, 1000);
 	require_ok(tree_scan_seek(f.scan, TREE_FORWARD, NULL, NULL));
@@ -123,7 +122,6 @@ load_refuses(void **state)
 	TreeBulk *bulk;
 	CheckedTree f;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	require_ok(tree_bulk_open(f.tree, &wal, &bulk));
 	require_ok(add(&f, bulk, 10, 5));
@@ -146,7 +144,6 @@ load_abandoned(void **state)
 	TreeBulk *bulk;
 	CheckedTree f;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_64_OVERFLOW);
 	require_ok(tree_bulk_open(f.tree, &wal, &bulk));
 	for (uint64_t i = 0; i < 20000; i++)
@@ -170,7 +167,6 @@ load_until_full(void **state)
 	TreeStatus status = TREE_OK;
 	Tree *tree;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = 8 * MEGABYTE});
 	require_ok(tree_node_status(client.tree, 0, &before));
 	test_tree_create(&client, &keyspace(KEYSPACE_16)->format, &record);
@@ -206,7 +202,6 @@ load_two_nodes(void **state)
 	const TreeBatch *batch;
 	uint64_t count = 100000, problems, seen = 0, at[2] = {0, 0};
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.nodes = 2});
 	test_tree_create(&client, &keyspace(KEYSPACE_16)->format, &record);
 	require_ok(tree_open(client.tree, record.tree, record.root, &record.format, NULL, NULL, &tree));
@@ -258,7 +253,6 @@ load_writes_once(void **state)
 	CheckedTree f;
 	TreeKey key;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	memset(&key, 0, sizeof(key));
 	tree_counters(f.tree, &before);

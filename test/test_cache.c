@@ -194,7 +194,6 @@ test_search_agrees(void **state)
 	uint64_t node[NODE_MAX_BYTES / 8];
 	int undecided = 0;
 
-	(void) state;
 	for (uint32_t f = 0; f < FORMATS; f++)
 	{
 		NodeGeometry g = node_geometry(&formats[f]);
@@ -285,7 +284,6 @@ test_newest_wins(void **state)
 	ChildChoice choice;
 	uint64_t copy[NODE_MAX_BYTES / 8];
 
-	(void) state;
 	stage_open(&stage, &formats[0], 1 << 20);
 	assert_int_equal(find(&stage, 1, 3, &choice), TREE_NOT_FOUND);
 	put(&stage, 1, 0, 2, 5);
@@ -325,7 +323,6 @@ test_undecided_replicas(void **state)
 	uint64_t separator[8];
 	const NodeGeometry *g;
 
-	(void) state;
 	stage_open(&stage, &formats[2], 1 << 20);
 	g = &stage.tree.geometry;
 	numbered_node(g, image, stage.tree.tree, 1, 1, 9);
@@ -357,7 +354,6 @@ test_children_under_parents(void **state)
 	Stage stage;
 	ChildChoice choice;
 
-	(void) state;
 	/* One set: eight frames. */
 	stage_open(&stage, &formats[0], 8 * 4096 + 8 * 64 + 64);
 	put(&stage, 2, 1, 1, 5);
@@ -423,7 +419,6 @@ test_merges(void **state)
 	ChildChoice choice;
 	uint32_t last;
 
-	(void) state;
 	stage_open(&stage, &formats[0], 1 << 20);
 	last = stage.tree.geometry.inner_cells - 1;
 	stage.tree.first_epoch = stage.tree.epoch = 5;
@@ -486,7 +481,6 @@ test_merges_on_the_right(void **state)
 	ChildChoice choice;
 	uint64_t image[NODE_MAX_BYTES / 8];
 
-	(void) state;
 	stage_open(&stage, &formats[0], 1 << 20);
 	stage.tree.first_epoch = stage.tree.epoch = 5;
 	numbered_node(&stage.tree.geometry, image, stage.tree.tree, 1, 2, 1000);
@@ -556,7 +550,6 @@ test_race(void **state)
 {
 	Stage stage;
 
-	(void) state;
 	stage_open(&stage, &formats[0], 2 * (8 * 4096 + 8 * 64 + 64));
 	assert_int_equal(test_processes(RACERS, race_body, &stage), 0);
 	/* No count was lost: everything can be dropped, and all frames are had again. */
@@ -576,7 +569,6 @@ test_race(void **state)
 static void
 die(int signal_number)
 {
-	(void) signal_number;
 	kill(getpid(), SIGKILL);
 }
 
@@ -635,7 +627,6 @@ static struct
 static void
 fill_again(int signal_number)
 {
-	(void) signal_number;
 	(void) mprotect(refilled.page, refilled.page_bytes, PROT_READ | PROT_WRITE);
 	refilled.image[HEADER_LSN]++;
 	refilled.image[INNER_BYTES / 8 - 1]++;
@@ -668,7 +659,6 @@ test_refilled(void **state)
 	uint64_t copy[NODE_MAX_BYTES / 8];
 	Stage stage;
 
-	(void) state;
 	stage_open(&stage, &formats[0], 1 << 20);
 	put(&stage, 1, 0, 2, 5);
 	refilled_find(&stage, pointer_address(pointer_make(0, 4096, 0)));
@@ -694,7 +684,6 @@ test_filler_dies(void **state)
 	uint64_t copy[NODE_MAX_BYTES / 8];
 	uint32_t last;
 
-	(void) state;
 	stage_open(&stage, &formats[0], 1 << 20);
 	last = stage.tree.geometry.inner_cells - 1;
 	put(&stage, 1, 0, 2, 5);
@@ -754,7 +743,6 @@ test_filler_of_root_dies(void **state)
 	pid_t child;
 	bool hit;
 
-	(void) state;
 	test_node_start(&node, 8 << 20);
 	test_instance_start(&instance, &node, 1, 4, 1 << 20);
 	test_client_open(&client, &instance, 0);
@@ -829,7 +817,6 @@ test_speed(void **state)
 	uint64_t copy[NODE_MAX_BYTES / 8];
 	uint64_t before, spent;
 
-	(void) state;
 	stage_open(&stage, &formats[0], 4 << 20);
 	for (uint32_t i = 1; i <= 50; i++)
 		put(&stage, i, 0, 1, 5);

@@ -134,7 +134,6 @@ test_trees(void **state)
 	DirectoryExtent grown;
 	DirectoryGive give;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = 16 * MEGABYTE});
 	call_thrice(DIRECTORY_CREATE, &create, sizeof(create), &outcome);
 	assert_int_equal(outcome.status, FABRIC_OK);
@@ -182,7 +181,6 @@ test_records_and_epochs(void **state)
 	DirectoryEpoch epoch = {.epoch = 4};
 	Outcome outcome;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = 16 * MEGABYTE});
 	test_tree_create(&client, &narrow, &record);
 	update = (TreeRecord){
@@ -216,7 +214,6 @@ test_late_update(void **state)
 	TreeRecord record, update, read;
 	Outcome outcome;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = 16 * MEGABYTE});
 	test_tree_create(&client, &narrow, &record);
 	update = (TreeRecord){.tree = record.tree, .root = record.root, .nonce = 1};
@@ -247,7 +244,6 @@ test_connections(void **state)
 	Caller caller;
 	uint32_t number, incarnation;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = 16 * MEGABYTE});
 
 	/* HELLO: the channel goes with the connection. */

@@ -16,7 +16,6 @@ static uint64_t messages;
 static void
 note(void *argument, const char *message)
 {
-	(void) argument;
 	if (messages++ == 0)
 		snprintf(first_message, sizeof(first_message), "%s", message);
 }
@@ -126,7 +125,6 @@ check_leaf_damage(void **state)
 	const NodeGeometry *g;
 	uint64_t saved[LINE_WORDS];
 
-	(void) state;
 	damage_open(&d, KEYSPACE_16, 1);
 	g = &d.f.tree->geometry;
 
@@ -189,7 +187,6 @@ check_posting_damage(void **state)
 	const NodeGeometry *g;
 	uint32_t slot = 1;
 
-	(void) state;
 	damage_open(&d, KEYSPACE_16, 30);
 	g = &d.f.tree->geometry;
 	while (!cell_is_posting(cell(&d, slot)) || !cell_is_posting(cell(&d, slot + 1)))
@@ -226,7 +223,6 @@ check_inner_damage(void **state)
 	Damage d;
 	const NodeGeometry *g;
 
-	(void) state;
 	damage_open(&d, KEYSPACE_16, 1);
 	g = &d.f.tree->geometry;
 
@@ -268,7 +264,6 @@ check_incomplete_splits(void **state)
 	const NodeGeometry *g;
 	uint32_t count;
 
-	(void) state;
 	damage_open(&d, KEYSPACE_16, 1);
 	g = &d.f.tree->geometry;
 	count = node_count(d.parent);
@@ -294,7 +289,6 @@ check_images(void **state)
 	OverflowReference reference;
 	uint64_t zero = 0;
 
-	(void) state;
 	damage_open(&d, KEYSPACE_64_PREFIX, 1);
 	g = &d.f.tree->geometry;
 	cell_overflow(g, cell(&d, 1), &reference);
@@ -316,7 +310,6 @@ check_tied_order(void **state)
 	Damage d;
 	const NodeGeometry *g;
 
-	(void) state;
 	damage_open(&d, KEYSPACE_32_PREFIX, 1);
 	g = &d.f.tree->geometry;
 	/* A key of another leaf in this one: the same normalized key, another number. */
@@ -336,7 +329,6 @@ check_claimed_order(void **state)
 	const NodeGeometry *g;
 	uint64_t saved[LINE_WORDS];
 
-	(void) state;
 	damage_open(&d, KEYSPACE_32_PREFIX, 1);
 	g = &d.f.tree->geometry;
 	assert_true((node_flags(d.leaf) & NODE_BASE_ORDERED) != 0);
@@ -361,7 +353,6 @@ check_empty_tree(void **state)
 	CheckedTree f;
 	TreeStatistics statistics;
 
-	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind++)
 	{
 		checked_tree_open(&f, (KeySpaceKind) kind);

@@ -21,7 +21,6 @@ typedef enum Order
 static bool
 nothing_dead(void *argument, TreeFullLeaf *leaf)
 {
-	(void) leaf;
 	++*(int *) argument;
 	return false;
 }
@@ -79,7 +78,6 @@ leaves_are_cut_for_what_comes(void **state)
 {
 	const TreeFormat *formats[] = {&narrow, &middle};
 
-	(void) state;
 	for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
 		for (int order = ASCENDING; order <= MIXED; order++)
 		{
@@ -130,7 +128,6 @@ last_versions_are_told(void **state)
 	Tree *tree = new_tree(&narrow, &record);
 	Seen seen = {0};
 
-	(void) state;
 	tree_on_full(tree, look, &seen, true);
 	/* (0, 91) and (4, 11), say: the second one is the last, though its offset is lower. */
 	for (uint32_t i = 0; seen.calls == 0; i++)

@@ -19,7 +19,6 @@ static FabricServer *server;
 static int
 server_start(void **state)
 {
-	(void) state;
 	server = calloc(1, sizeof(FabricServer));
 	assert_non_null(server);
 	server->memory.instances = calloc(MEMORY_MAX_INSTANCES, sizeof(MemoryInstance));
@@ -36,7 +35,6 @@ server_start(void **state)
 static int
 server_end(void **state)
 {
-	(void) state;
 	close(server->events);
 	free(server->memory.instances);
 	free(server);
@@ -51,7 +49,6 @@ test_found(void **state)
 {
 	const uint64_t one[2] = {1, 2}, other[2] = {1, 3}, another[2] = {2, 2};
 
-	(void) state;
 	assert_null(instance_find(server, one));
 	MemoryInstance *made = instance_make(server, one, TENANT);
 
@@ -70,7 +67,6 @@ test_shares(void **state)
 {
 	uint32_t made = 0;
 
-	(void) state;
 	for (uint32_t tenant = 1; tenant <= MEMORY_MAX_TENANTS; tenant++)
 	{
 		for (uint64_t i = 0; i < MEMORY_TENANT_INSTANCES; i++, made++)
@@ -90,7 +86,6 @@ test_fenced(void **state)
 	static const uint32_t before[] = {0, 1, 7, MEMORY_LAST_INCARNATION - 1, MEMORY_LAST_INCARNATION};
 	static const uint32_t behind[] = {0, 2, 8, MEMORY_LAST_INCARNATION, 1};
 
-	(void) state;
 	for (uint64_t i = 0; i < 5; i++)
 	{
 		MemoryInstance *instance = instance_make(server, (uint64_t[2]){7, i}, TENANT);
@@ -163,7 +158,6 @@ test_counted(void **state)
 	ServerConnection *third = connect_one(&peers[2], true);
 	ServerConnection *local = connect_one(&peers[3], false);
 
-	(void) state;
 	assert_int_equal(server->figures.connections_accepted, 4);
 	assert_counts(3, 0);
 	connection_count(server, first);
@@ -203,7 +197,6 @@ test_looked_at(void **state)
 	int peer;
 	ServerConnection *connection = connect_one(&peer, false);
 
-	(void) state;
 	connection_make_due(server, connection);
 	connection_make_due(server, connection);
 	assert_ptr_equal(TAILQ_FIRST(&server->due), connection);
@@ -268,7 +261,6 @@ test_replies(void **state)
 	int peer, descriptors;
 	ServerConnection *connection = connect_one(&peer, false);
 
-	(void) state;
 	connection->passed = dup(0);
 	assert_true(connection->passed >= 0);
 	connection_reply(server, connection, &request, FABRIC_OK, 0);

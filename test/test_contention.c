@@ -62,7 +62,6 @@ direct(void *argument)
 	uint64_t began;
 	bool through = false;
 
-	(void) argument;
 	sim_techniques = &run.plan.techniques.chosen;
 	baseline = run.plan.techniques.left_out;
 	sim_cluster_start(&run.cluster, 1, 1, false);

@@ -102,7 +102,6 @@ direct(void *argument)
 		.nodes = 1, .servers = HOSTS, .clients = 1, .node_bytes = 1 << 20, .cache_bytes = 1};
 	Coroutine *started[CLIENTS];
 
-	(void) argument;
 	site_start(&bench.site, &options);
 	bench.begin = scheduler_now();
 	for (uint32_t i = 0; i < bench.load.clients; i++)
@@ -145,7 +144,6 @@ assert_near(double found, double wanted, double percent)
 static void
 test_latency(void **state)
 {
-	(void) state;
 	(void) rate((Load){.opcode = FABRIC_READ, .length = 8, .clients = 1, .hosts = 1});
 	assert_int_equal(bench.shortest, bench.longest);
 	assert_near((double) bench.shortest, 2000, 2);
@@ -169,7 +167,6 @@ test_latency(void **state)
 static void
 test_read_rate(void **state)
 {
-	(void) state;
 	assert_near(rate((Load){.opcode = FABRIC_READ, .length = 8, .clients = CLIENTS, .hosts = 8}), 110, 2);
 	assert_near(rate((Load){.opcode = FABRIC_READ, .length = 64, .clients = CLIENTS, .hosts = 8}), 110, 4);
 	/* The wire's 100 Gb/s. */
@@ -181,7 +178,6 @@ test_read_rate(void **state)
 static void
 test_write_rate(void **state)
 {
-	(void) state;
 	assert_near(rate((Load){.opcode = FABRIC_WRITE, .length = 8, .clients = CLIENTS, .hosts = 1}), 92, 2);
 	assert_near(rate((Load){.opcode = FABRIC_WRITE, .length = 64, .clients = CLIENTS, .hosts = 1}), 92, 4);
 	assert_near(rate((Load){.opcode = FABRIC_WRITE, .length = 1024, .clients = CLIENTS, .hosts = 8}), 11.5,
@@ -198,7 +194,6 @@ test_atomics(void **state)
 	             .clients = CLIENTS,
 	             .hosts = 8};
 
-	(void) state;
 	/* One word in host memory, and as many as there are buckets; then in the card's memory. */
 	load.clients = 100;
 	assert_near(rate(load), 2.5, 2);
@@ -218,7 +213,6 @@ test_repeats(void **state)
 		.opcode = FABRIC_COMPARE_SWAP, .length = 8, .locks = true, .words = 3, .clients = 50, .hosts = 3};
 	uint64_t done;
 
-	(void) state;
 	(void) rate(load);
 	done = bench.done;
 	(void) rate(load);

@@ -47,7 +47,6 @@ static Cards cards;
 static int
 setup(void **state)
 {
-	(void) state;
 	memset(&cards, 0, sizeof(cards));
 	return 0;
 }
@@ -111,7 +110,6 @@ assert_used(const CostCard *card, uint64_t request, uint64_t respond, uint64_t o
 static void
 test_read(void **state)
 {
-	(void) state;
 	assert_int_equal(chain_of_one(read_of(LEAF)), SENT + REQUEST + READ_WIRE * BYTE + RESPOND + PCIE_READ +
 	                                                  LEAF * BYTE + (LEAF + HEADER) * BYTE + ANSWERED);
 	assert_used(&cards.requester, REQUEST, 0, READ_WIRE * BYTE, (LEAF + HEADER) * BYTE, 0, 0);
@@ -192,7 +190,6 @@ test_buckets(void **state)
 static void
 test_release(void **state)
 {
-	(void) state;
 	cards.placement.release_by_write = true;
 	assert_int_equal(chain_of_one(swap_of(5, 0)),
 	                 SENT + REQUEST + ATOMIC_WIRE * BYTE + RESPOND + HEADER * BYTE + ANSWERED);
@@ -213,7 +210,6 @@ test_chain(void **state)
 	const FabricOp freed[] = {write_of(CELL), write_of(CELL), swap_of(5, 0)};
 	uint64_t effect;
 
-	(void) state;
 	cards.placement.chip_locks = true;
 	assert_int_equal(chain(locked, 2, &effect), SENT + DOORBELL_LIST + (2 + 1) * REQUEST +
 	                                                (ATOMIC_WIRE + READ_WIRE) * BYTE + (2 + 1) * RESPOND +
@@ -251,7 +247,6 @@ test_call(void **state)
 	const uint64_t answer_wire = (answer + FRAME + 16 + HEADER) * BYTE;
 	const uint64_t work = CALL + touched * 60;
 
-	(void) state;
 	assert_int_equal(message(&cards.requester, &cards.responder, request),
 	                 SENT + REQUEST_WRITE + request_wire + RESPOND + (request + FRAME) * BYTE + RECEIVED);
 	assert_used(&cards.requester, REQUEST_WRITE, 0, request_wire, 0, 0, 0);
@@ -296,7 +291,6 @@ test_client(void **state)
 	const uint64_t read = (there + NS - 1) / NS + (back + NS - 1) / NS;
 	YcsbResult result;
 
-	(void) state;
 	ycsb_run(&options, &result);
 	assert_int_equal(result.longest, read);
 	assert_int_equal(result.time, 1000 * read);

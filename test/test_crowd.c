@@ -118,7 +118,6 @@ test_half_open_connections(void **state)
 	int count = crowd_size();
 	int *crowd = calloc((size_t) count, sizeof(int));
 
-	(void) state;
 	assert_non_null(crowd);
 	for (int i = 0; i < count; i++)
 	{
@@ -163,7 +162,6 @@ test_failed_handshakes(void **state)
 	uint8_t answer[64];
 	uint64_t began = now_ms();
 
-	(void) state;
 	for (int i = 0; i < FAILED_HANDSHAKES; i++)
 	{
 		int descriptor = raw_socket(&node.process);
@@ -191,7 +189,6 @@ test_refused_requests(void **state)
 	FabricCapabilities capabilities;
 	RawClient raw;
 
-	(void) state;
 	open_enemy(&raw);
 	assert_int_equal(
 		raw_hello(&raw, ENEMY, cluster_attach(node.process.network_address, ENEMY), &capabilities),
@@ -240,7 +237,6 @@ test_byte_by_byte(void **state)
 	FrameHead frame;
 	RawClient raw;
 
-	(void) state;
 	open_enemy(&raw);
 	assert_int_equal(raw_hello(&raw, ENEMY, 0, NULL), FABRIC_OK);
 	for (size_t length = 0; length < sizeof(payload); length += 66)
@@ -283,7 +279,6 @@ test_slow_reader(void **state)
 	int small = SLOW_READER_BUFFER;
 	RawClient raw;
 
-	(void) state;
 	assert_int_equal(setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
 	assert_int_equal(setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
 	raw_start(&raw, descriptor, node.keyed ? &node.key : NULL);
@@ -332,7 +327,6 @@ test_greedy_tenant(void **state)
 	size_t channels = 0;
 	size_t count = 0;
 
-	(void) state;
 	raw_open(&greedy[0], &node.process, &node.foreign_key);
 	assert_int_equal(raw_hello(&greedy[0], ENEMY, 0, NULL), FABRIC_OK);
 	assert_int_equal(

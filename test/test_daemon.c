@@ -550,7 +550,6 @@ main(int argc, char **argv)
 		DAEMON_TEST(test_metrics), DAEMON_TEST(test_snapshot),
 	};
 
-	(void) argc;
 	daemon_find(argv[0]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,18 +134,12 @@ insert(Tree *tree, uint64_t number, uint32_t tid)
 static bool
 nobody_is_dead(void *argument, uint32_t block, uint16_t offset)
 {
-	(void) argument;
-	(void) block;
-	(void) offset;
 	return false;
 }
 
 static bool
 everybody_is_dead(void *argument, uint32_t block, uint16_t offset)
 {
-	(void) argument;
-	(void) block;
-	(void) offset;
 	return true;
 }
 
@@ -225,7 +219,6 @@ test_torn_leaf(void **state)
 	WalkResult result;
 	Cost cost;
 
-	(void) state;
 	assert_int_equal(access_read_node(tree, pointer, 0, leaf), TREE_OK);
 	elsewhere = entry_elsewhere(tree, leaf);
 	torn = leaf[word] ^ 1;
@@ -285,7 +278,6 @@ test_torn_before_removal(void **state)
 	WalkResult result;
 	uint64_t leaf[NODE_MAX_BYTES / 8];
 
-	(void) state;
 	torn_tree = numbers_tree(20, &record); /* its root is a leaf */
 	torn_pointer = torn_tree->root;
 	assert_int_equal(access_read_node(torn_tree, torn_pointer, 0, leaf), TREE_OK);
@@ -308,7 +300,6 @@ test_torn_before_removal(void **state)
 static void
 test_torn_inner(void **state)
 {
-	(void) state;
 	for (int below = 0; below < 2; below++)
 	{
 		const uint32_t entries = below ? ENTRIES_HIGH : ENTRIES_LOW;
@@ -373,7 +364,6 @@ test_torn_parent(void **state)
 	TreeStatus status;
 	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = 8, .buffer = &wrong};
 
-	(void) state;
 	assert_int_equal(access_read_node(tree, tree->root, 1, root), TREE_OK);
 	assert_int_equal(lookup(tree, VICTIM), TREE_OK);
 	/* Its copy in the cache goes on leading to leaves. */
@@ -422,7 +412,6 @@ sum_death(int number, void *argument)
 	TestClient mine;
 	Tree *tree;
 
-	(void) number;
 	test_client_open(&mine, &instance, 2);
 	if (fabric_fault_set(mine.endpoints[0], &torn_words) != FABRIC_OK)
 		_exit(2);
@@ -445,7 +434,6 @@ static int clock_steps;
 static uint64_t
 clock_in_steps(void *argument)
 {
-	(void) argument;
 	clock_us += clock_steps > 0 ? clock_step : 1;
 	clock_steps -= clock_steps > 0;
 	return clock_us;
@@ -486,7 +474,6 @@ test_sum_of_the_dead(void **state)
 	Cost cost;
 	Tree *tree;
 
-	(void) state;
 	for (death.operation = 1; death.operation <= UNLOCK_OPERATION; death.operation++)
 	{
 		/* The one who comes then reads, or inserts. */
@@ -534,7 +521,6 @@ test_missing_sums(void **state)
 {
 	uint64_t (*real_clock)(void *) = client.tree->options.environment.now_us;
 
-	(void) state;
 	for (uint64_t lost = 0; lost <= READ_ATTEMPTS + 4; lost++)
 	{
 		const FabricFaultPlan plan = {.seed = 1, .tear_words = true, .late_operation = lost};
@@ -601,7 +587,6 @@ test_late_reads(void **state)
 	uint32_t count;
 	Cost cost;
 
-	(void) state;
 	walk_tree(tree, &result);
 	assert_int_equal(lookup(tree, VICTIM), TREE_OK);
 	client.tree->options.environment.now_us = clock_in_steps;
@@ -654,7 +639,6 @@ test_delayed_read(void **state)
 	uint64_t begin;
 	Cost cost;
 
-	(void) state;
 	assert_int_equal(lookup(tree, VICTIM), TREE_OK);
 	assert_int_equal(fabric_fault_set(client.endpoints[0], &delayed), FABRIC_OK);
 	begin = test_now_us();
@@ -687,7 +671,6 @@ root_read(Tree *tree, uint64_t *root, uint32_t i)
 static void
 test_pointer_too_far(void **state)
 {
-	(void) state;
 	for (int below = 0; below < 2; below++)
 	{
 		const uint32_t entries = below ? ENTRIES_HIGH : ENTRIES_LOW;
@@ -743,7 +726,6 @@ test_pointer_too_far(void **state)
 static void
 test_right_links_in_ring(void **state)
 {
-	(void) state;
 	/* A ring of two leaves, of one that names itself, and of two nodes above leaves. */
 	for (int round = 0; round < 3; round++)
 	{
@@ -871,7 +853,6 @@ test_keys_of_others(void **state)
 	Rewriter rewriter = {.tree = tree};
 	int count;
 
-	(void) state;
 	for (uint32_t tid = 0; tid < OVERFLOW_ENTRIES; tid++)
 		must_insert_tied(tree, tid, 200, "", false);
 	assert_int_equal(access_read_node(tree, tree->root, 0, leaf), TREE_OK);

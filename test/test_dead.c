@@ -63,7 +63,6 @@ mark_first(Tree *tree, const Read *read, int count)
 static void
 no_problem(void *argument, const char *message)
 {
-	(void) argument;
 	fail_msg("check: %s", message);
 }
 
@@ -104,7 +103,6 @@ test_kept_until_proven(void **state)
 {
 	const TreeFormat *formats[] = {&narrow, &middle, &text, &whole};
 
-	(void) state;
 	for (int f = 0; f < 4; f++)
 	{
 		void (*insert)(Tree *, uint32_t, uint32_t) = f < 2 ? insert_numbers : insert_strings;
@@ -143,7 +141,6 @@ test_proven_go(void **state)
 {
 	TreeWalPosition later = {.epoch = wal.epoch + 1, .lsn = 1};
 
-	(void) state;
 	for (int pass = 0; pass < 2; pass++)
 	{
 		TreeRecord record;
@@ -172,7 +169,6 @@ test_images_kept(void **state)
 	Tree *tree = new_tree(&text, &record);
 	Read read;
 
-	(void) state;
 	insert_strings(tree, 0, 40);
 	read_all(tree, &read);
 	assert_int_equal(mark_first(tree, &read, 30), 30);
@@ -232,7 +228,6 @@ static void
 test_room(void **state)
 {
 
-	(void) state;
 	for (int pass = 0; pass < 5; pass++)
 	{
 		Full full = {.answer = pass != 1, .prove = pass == 0, .remove = pass < 2 ? 0 : pass == 3 ? 2 : 20};
@@ -282,7 +277,6 @@ test_room_duplicates(void **state)
 	TreeRecord record;
 	Full full = {.answer = false};
 
-	(void) state;
 	full.tree = new_tree(&narrow, &record);
 	tree_on_full(full.tree, full_leaf, &full, true);
 	for (uint32_t i = 0; full.calls == 0; i++)
@@ -299,7 +293,6 @@ test_room_duplicates(void **state)
 static bool
 dead_below_20(void *argument, uint32_t block, uint16_t offset)
 {
-	(void) argument;
 	return block * 100 + offset - 1 < 20;
 }
 
@@ -322,7 +315,6 @@ vacuum_all(Tree *tree, uint64_t removed)
 static void
 test_never_a_new_entry(void **state)
 {
-	(void) state;
 	for (int pass = 0; pass < 3; pass++)
 	{
 		TreeRecord record;
@@ -359,7 +351,6 @@ test_vacuum_takes_marked(void **state)
 	Tree *tree = new_tree(&narrow, &record);
 	Read read;
 
-	(void) state;
 	insert_numbers(tree, 0, 40);
 	read_all(tree, &read);
 	assert_int_equal(mark_first(tree, &read, 30), 30);
@@ -379,7 +370,6 @@ test_inserted_over(void **state)
 	TreeKey key = number_key(3, 3);
 	Read read;
 
-	(void) state;
 	insert_numbers(tree, 0, 10);
 	read_all(tree, &read);
 	assert_int_equal(mark_first(tree, &read, 6), 6);

@@ -50,7 +50,6 @@ test_shares(void **state)
 	FabricOptions options = {.operation_timeout_ms = 500, .connect_timeout_ms = 1000, .silence = &silence};
 	Fabric *fabric;
 
-	(void) state;
 	assert_int_equal(fabric_open(&options, &fabric), FABRIC_OK);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 	{
@@ -77,7 +76,6 @@ static FabricTransport losing; /* the endpoint's transport, but for those losses
 static uint64_t
 own_clock(void *argument)
 {
-	(void) argument;
 	return clock_us += step_us;
 }
 
@@ -218,14 +216,12 @@ never_answered(Tree *tree)
 static void
 test_lost_in_a_row(void **state)
 {
-	(void) state;
 	with_losses(lost_in_a_row);
 }
 
 static void
 test_never_answered(void **state)
 {
-	(void) state;
 	with_losses(never_answered);
 }
 
@@ -244,7 +240,6 @@ test_lock_wait(void **state)
 	uint32_t sleeps = instance.environment->slots[0].sleeps;
 	uint32_t patience = client.tree->options.operation_timeout_ms;
 
-	(void) state;
 	test_client_open(&other, &instance, 1);
 	theirs = open_tree(&other, &record);
 	assert_int_equal(lock_and_read(theirs, theirs->root, bytes, theirs_image, &lock), TREE_OK);

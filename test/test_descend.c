@@ -82,7 +82,6 @@ test_requests(void **state)
 	Tree *other;
 	uint32_t bytes;
 
-	(void) state;
 	begin(&narrow, TREE_OFFLOAD_ALWAYS);
 	fill(&narrow, NUMBERS);
 	other = new_tree(&narrow, &other_record);
@@ -195,7 +194,6 @@ test_foreign_memory(void **state)
 	Tree *other;
 	uint32_t bytes;
 
-	(void) state;
 	begin(&narrow, TREE_OFFLOAD_ALWAYS);
 	fill(&narrow, NUMBERS);
 	other = new_tree(&narrow, &other_record);
@@ -221,7 +219,6 @@ test_across_stripes(void **state)
 	uint64_t image[INNER_BYTES / 8];
 	uint64_t first = 0, second, pointer;
 
-	(void) state;
 	begin(&narrow, TREE_OFFLOAD_ALWAYS);
 	fill(&narrow, NUMBERS);
 	read_node(tree->root, image, INNER_BYTES);
@@ -248,7 +245,6 @@ test_unbelieved(void **state)
 	uint64_t place, leaf, word;
 	uint32_t bytes;
 
-	(void) state;
 	begin(&narrow, TREE_OFFLOAD_ALWAYS);
 	fill(&narrow, NUMBERS);
 	read_node(tree->root, good, INNER_BYTES);
@@ -314,7 +310,6 @@ test_written(void **state)
 	uint64_t leaf;
 	uint32_t bytes;
 
-	(void) state;
 	begin(&narrow, TREE_OFFLOAD_ALWAYS);
 	fill(&narrow, NUMBERS);
 	request = request_of(tree->root, 2, number);
@@ -336,7 +331,6 @@ test_written(void **state)
 static void
 test_device(void **state)
 {
-	(void) state;
 	begin(&narrow, TREE_OFFLOAD_ALWAYS);
 	fill(&narrow, NUMBERS);
 	for (uint32_t i = 0; i < NUMBERS; i += NUMBERS / 20)

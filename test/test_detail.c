@@ -41,7 +41,6 @@ test_room(void **state)
 	char detail[FABRIC_DETAIL_BYTES + 1];
 	const size_t most = FABRIC_DETAIL_BYTES - 1 - strlen(rest);
 
-	(void) state;
 	for (size_t bytes = most - 2; bytes <= most + 5; bytes++)
 	{
 		char *path = path_of(bytes, "directory/");
@@ -72,7 +71,6 @@ test_two_paths(void **state)
 	static const size_t lengths[][2] = {{4000, 4000}, {4000, 30},  {30, 4000},
 	                                    {150, 150},   {130, 4000}, {100, 110}};
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
 	{
 		char *first = path_of(lengths[i][0], "one/");
@@ -102,7 +100,6 @@ test_two_paths(void **state)
 static void
 test_characters(void **state)
 {
-	(void) state;
 	for (size_t bytes = 300; bytes < 320; bytes++)
 	{
 		/* Three bytes a character, and the path's length makes the middle any of them. */
@@ -131,7 +128,6 @@ test_no_quotes(void **state)
 	char text[2 * FABRIC_DETAIL_BYTES];
 	char detail[FABRIC_DETAIL_BYTES];
 
-	(void) state;
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	detail_set(detail, "%s", text);

@@ -84,7 +84,6 @@ test_length(void **state)
 	const uint64_t words[2] = {77, 78};
 	uint64_t reply[2] = {0};
 
-	(void) state;
 	answer(1, FABRIC_OK, words, 8);
 	assert_int_equal(call(reply), TREE_OK);
 	assert_int_equal(reply[0], 77);
@@ -119,7 +118,6 @@ test_refusals(void **state)
 	};
 	uint64_t reply;
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 	{
 		answer(1, cases[i].answer, NULL, 0);
@@ -139,7 +137,6 @@ test_lost(void **state)
 	const uint64_t word = 77;
 	uint64_t reply;
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++)
 	{
 		FabricCounters before, after;
@@ -170,7 +167,6 @@ test_list_of_copies(void **state)
 	DirectoryReplicas replicas;
 	uint64_t position;
 
-	(void) state;
 	for (uint64_t from = 5; from <= 8; from++)
 	{
 		position = from;
@@ -200,7 +196,6 @@ test_update(void **state)
 {
 	TreeRecord record = {.tree = 1};
 
-	(void) state;
 	answer(1, FABRIC_OK, NULL, 0);
 	script.reply = &record;
 	assert_int_equal(tree_record_update_at(client.tree, 0, &record), TREE_OK);
@@ -215,7 +210,6 @@ test_update(void **state)
 static void
 note_step(void *argument, const char *name, bool before)
 {
-	(void) argument;
 	assert_true(told.count < 8);
 	snprintf(told.names[told.count], sizeof(told.names[0]), "%s", name);
 	told.arrived[told.count] = arrival != NULL && *arrival != ~0ull;
@@ -240,7 +234,6 @@ test_steps(void **state)
 	TreeNodeStatus status;
 	char name[160] = "READ";
 
-	(void) state;
 	answer(0, FABRIC_OK, NULL, 0);
 	for (int i = 0; i < 32; i++)
 	{

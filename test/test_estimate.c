@@ -44,7 +44,6 @@ estimate_values(const TreeFormat *format, uint32_t values)
 static void
 test_few_duplicates(void **state)
 {
-	(void) state;
 	estimate_values(&narrow, ENTRIES);
 }
 
@@ -54,7 +53,6 @@ test_postings(void **state)
 {
 	TreeFormat format = narrow;
 
-	(void) state;
 	format.postings = true;
 	estimate_values(&format, 100);
 	estimate_values(&format, ENTRIES);
@@ -82,7 +80,6 @@ test_plans_make_no_call(void **state)
 	TreeStatistics statistics;
 	Cost cost;
 
-	(void) state;
 	for (uint32_t i = 0; i < ENTRIES; i++)
 	{
 		TreeKey key = number_key(scramble(i), i);
@@ -119,7 +116,6 @@ test_one_leaf_at_least(void **state)
 	Tree *tree = new_tree(&narrow, &record);
 	TreeStatistics statistics;
 
-	(void) state;
 	assert_int_equal(tree_estimate_nodes(tree, &statistics), TREE_OK);
 	assert_int_equal(statistics.leaves, 1);
 	state_add(tree->state, 0, -5, 0);
@@ -139,7 +135,6 @@ test_counted(void **state)
 	WalkResult result;
 	TreeKey key;
 
-	(void) state;
 	for (uint32_t i = 0; i < ENTRIES; i++)
 	{
 		key = number_key(scramble(i), i);

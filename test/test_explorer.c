@@ -272,7 +272,6 @@ assert_orders(uint64_t expected, const Program *one)
 static void
 test_independent_steps_have_one_order(void **state)
 {
-	(void) state;
 	assert_orders(1, &(Program){{"W0W0", "W1W1"}, false});
 	assert_orders(1, &(Program){{"R0R0", "R0R0", "R0"}, false});
 	assert_orders(1, &(Program){{"-0-0", "-0-0", "-0"}, false});
@@ -281,7 +280,6 @@ test_independent_steps_have_one_order(void **state)
 static void
 test_conflicting_steps_have_all_orders(void **state)
 {
-	(void) state;
 	assert_orders(2, &(Program){{"W0", "W0"}, false});
 	assert_orders(6, &(Program){{"W0", "W0", "W0"}, false});
 	/* 4 of 2 and 2. */
@@ -322,7 +320,6 @@ test_drawn_programs(void **state)
 	uint64_t random = 1;
 	ExplorerCounts counts;
 
-	(void) state;
 	for (int i = 0; i < PROGRAMS; i++)
 	{
 		char text[CLIENTS][2 * DRAWN_STEPS + 1] = {{0}};
@@ -350,7 +347,6 @@ test_drawn_programs(void **state)
 static void
 test_changes_are_no_causes(void **state)
 {
-	(void) state;
 	assert_orders(3, &(Program){{"W0", "A0W0"}, false});
 	assert_orders(3, &(Program){{"A0W0", "W0"}, false});
 }
@@ -359,7 +355,6 @@ test_changes_are_no_causes(void **state)
 static void
 test_steps_of_a_group_conflict(void **state)
 {
-	(void) state;
 	assert_orders(6, &(Program){{"-0-0", "-0-0"}, true});
 }
 
@@ -368,7 +363,6 @@ test_lost_update_is_found(void **state)
 {
 	ExplorerCounts counts = explore(&(Program){{"R0W0", "R0W0"}, false});
 
-	(void) state;
 	assert_int_equal(counts.runs, 4);
 	assert_int_equal(results[2], 2);
 	assert_int_equal(results[1], 2);
@@ -382,7 +376,6 @@ test_schedule_repeats_a_run(void **state)
 	char schedule[64], first[64];
 	int runs = 0;
 
-	(void) state;
 	program = &(Program){{"R0W0", "R0W0", "W1"}, false};
 	explorer_open(&options);
 	while ((runs == 0 || words[0] != 1) && explorer_begin())
@@ -409,7 +402,6 @@ test_schedule_repeats_a_run(void **state)
 static void
 test_pauses_end_with_changes(void **state)
 {
-	(void) state;
 	assert_orders(4, &(Program){{"L0U0", "L0U0"}, false});
 	explore(&(Program){{"L0R1W1U0", "L0R1W1U0", "L0R1W1U0"}, false});
 	assert_int_equal(words[1], 3);
@@ -418,7 +410,6 @@ test_pauses_end_with_changes(void **state)
 static void
 test_sleep_ends_with_wake(void **state)
 {
-	(void) state;
 	assert_orders(2, &(Program){{"S0", "K0"}, true});
 	/* Nobody wakes it: it goes on when all others are through. */
 	assert_orders(1, &(Program){{"S0R0", "W0W0"}, false});
@@ -429,7 +420,6 @@ test_sleep_ends_with_wake(void **state)
 static void
 test_shared_memory(void **state)
 {
-	(void) state;
 	assert_orders(1, &(Program){{"r0r0", "r0r0", "r0"}, false});
 	assert_orders(1, &(Program){{"w0", "w1", "w2"}, false});
 	assert_orders(2, &(Program){{"w0", "r0"}, false});
@@ -447,7 +437,6 @@ test_shared_memory(void **state)
 static void
 test_what_stays_is_read(void **state)
 {
-	(void) state;
 	assert_orders(1, &(Program){{"f0f0", "f0f0", "f0"}, false});
 	assert_orders(2, &(Program){{"f0", "w0"}, false});
 	/* All write 1: the first of them changes something. */
@@ -459,7 +448,6 @@ test_pauses_end_with_changes_of_shared_memory(void **state)
 {
 	ExplorerCounts counts = explore(&(Program){{"L0U0W1", "L0R1U0"}, false});
 
-	(void) state;
 	assert_orders(4, &(Program){{"l0u0", "l0u0"}, false});
 	/* Not only when the other one has nothing left to do. */
 	assert_orders(counts.runs, &(Program){{"l0u0w1", "l0r1u0"}, false});
@@ -471,7 +459,6 @@ test_pauses_end_with_changes_of_shared_memory(void **state)
 static void
 test_many_words(void **state)
 {
-	(void) state;
 	assert_orders(1, &(Program){{"r0", "-0"}, false});
 	assert_orders(2, &(Program){{"m0", "-0"}, false});
 }
@@ -523,7 +510,6 @@ read_what_is_left(void)
 static void
 test_forbidden_memory(void **state)
 {
-	(void) state;
 	assert_true(aborts(read_forbidden));
 	assert_true(aborts(read_what_is_left));
 	assert_false(aborts(read_beside_and_behind));

@@ -21,7 +21,6 @@ static uint32_t incarnation;
 static int
 start_node(void **state)
 {
-	(void) state;
 	fabric_process_prepare(&node, 1u << 20, 8);
 	fabric_process_start(&node);
 	area = service_info(node.address).first_unit;
@@ -32,7 +31,6 @@ start_node(void **state)
 static int
 stop_node(void **state)
 {
-	(void) state;
 	fabric_process_remove(&node);
 	return 0;
 }
@@ -109,7 +107,6 @@ test_tear_reads(void **state)
 	pid_t writer = start_writer(NULL);
 	FabricCounters counters;
 
-	(void) state;
 	assert_false(fabric_capabilities(reader.endpoint)->flags & FABRIC_CAP_OPERATION_ATOMIC);
 	assert_true(fabric_capabilities(reader.endpoint)->flags & FABRIC_CAP_LINE_ATOMIC);
 	/* Tears do happen, and only between lines: a check for whole operations would have failed here. */
@@ -136,7 +133,6 @@ test_tear_writes(void **state)
 	uint64_t words[STRIPE_WORDS];
 	pid_t writer;
 
-	(void) state;
 	/* The writer of another test may have been killed inside a line. */
 	fill(words, 0);
 	channel_write(&reader, area, words, sizeof(words));
@@ -155,7 +151,6 @@ test_torn_bytes_are_exact(void **state)
 	TestChannel torn = open_with_plan(&plan);
 	TestChannel plain = open_with_plan(NULL);
 
-	(void) state;
 	for (uint32_t round = 0; round < 500; round++)
 	{
 		uint64_t expected[STRIPE_WORDS];
@@ -189,7 +184,6 @@ test_fail_each_operation(void **state)
 	TestChannel channel = open_with_plan(NULL);
 	uint32_t n = 0;
 
-	(void) state;
 	for (bool failed = true; failed;)
 	{
 		FabricFaultPlan plan = {.fail_operation = ++n};
@@ -238,7 +232,6 @@ test_late_operation(void **state)
 		op_fetch_add(FABRIC_NODES, area + 16, 7),
 	};
 
-	(void) state;
 	channel_write(&watcher, area, zero, sizeof(zero));
 	assert_int_equal(fabric_execute(channel.endpoint, ops, 3), FABRIC_LOST);
 	channel_read(&watcher, area, found, sizeof(found));
@@ -260,7 +253,6 @@ test_die_operation(void **state)
 {
 	TestChannel watcher = open_with_plan(NULL);
 
-	(void) state;
 	for (uint32_t n = 1; n <= 4; n++)
 	{
 		uint64_t zero[3] = {0};
@@ -300,7 +292,6 @@ test_delay(void **state)
 	uint64_t word;
 	double seconds;
 
-	(void) state;
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	for (int i = 0; i < 200; i++)
 		channel_read(&channel, area, &word, 8);

@@ -77,7 +77,6 @@ execute(const VerbsQueue *queue, const VerbsRequest *request)
 static VerbsOutcome
 queue_poll(VerbsQueue *queue, uint64_t *id, const char **reason)
 {
-	(void) reason;
 	if (queue->completed == queue->post_count || queue->may_complete == 0)
 		return VERBS_NONE;
 	queue->may_complete--;

@@ -31,7 +31,6 @@ static uint64_t left[MEMORY_NODES];  /* its bytes */
 static int
 trees_open(void **state)
 {
-	(void) state;
 	fixture_open(&(FixtureOptions){
 		.nodes = MEMORY_NODES, .node_bytes = 8 * MEGABYTE, .trees = 1, .two_clients = true});
 	tree = open_tree(&client, &records[0]);
@@ -114,7 +113,6 @@ kinds_are_apart(void **state)
 {
 	Node leaves[3], inner[3], elsewhere;
 
-	(void) state;
 	assert_int_equal(tree_freed_bytes(tree), 0);
 	must_not_take(0, 0);
 	for (uint32_t i = 0; i < 3; i++)
@@ -172,7 +170,6 @@ readers_reject(void **state)
 	_Alignas(LINE_BYTES) uint64_t line[LINE_WORDS];
 	Node before = put_new(0, 0), freed = put_new(0, 0);
 
-	(void) state;
 	read_line(freed.pointer, line);
 	assert_int_equal(line[HEADER_TREE], records[0].tree);
 	assert_int_equal(line[HEADER_SELF], pointer_address(freed.pointer));
@@ -270,7 +267,6 @@ damaged_lists_are_forgotten(void **state)
 
 	uint64_t pointer, generation;
 
-	(void) state;
 	for (uint32_t level = 0; level < 2; level++)
 	{
 		Node stays = put_new(0, 1 - level), freed;
@@ -307,8 +303,6 @@ static int meanwhile_left;
 static void
 step(void *argument, const char *name, bool before)
 {
-	(void) argument;
-	(void) name;
 	if (before || meanwhile_left == 0)
 		return;
 	meanwhile_left--;
@@ -359,7 +353,6 @@ put_list(void)
 static void
 takers_get_different_nodes(void **state)
 {
-	(void) state;
 	put_list();
 	run_meanwhile(take_one, 1);
 	must_take(tree, &list[2], 0);
@@ -382,7 +375,6 @@ putters_lose_nothing(void **state)
 {
 	Node freed = new_node(0, 0);
 
-	(void) state;
 	put_list();
 	run_meanwhile(put_another, 1);
 	must_put(tree, &freed);
@@ -415,7 +407,6 @@ tries_end(void **state)
 	uint64_t pointer, generation;
 	int put = 0;
 
-	(void) state;
 	run_meanwhile(put_another, ATTEMPTS - 1);
 	must_put(tree, &freed);
 	assert_int_equal(meanwhile_left, 0);
@@ -451,7 +442,6 @@ units_of_two_trees(void **state)
 	Tree *trees[2] = {tree};
 	uint32_t most = table->unit_count;
 
-	(void) state;
 	test_tree_create(&client, &narrow, &record);
 	trees[1] = open_tree(&client, &record);
 	require_units(table, 0);
@@ -501,7 +491,6 @@ units_of_two_trees(void **state)
 static void
 node_is_chosen(void **state)
 {
-	(void) state;
 	for (uint32_t i = 0; i < MEMORY_NODES; i++)
 		assert_int_equal(freed_choose(tree, i, 0), i);
 	for (uint32_t i = 0; i < 3; i++)

@@ -82,7 +82,6 @@ test_gives(void **state)
 	uint64_t bytes;
 	DirectoryGive request;
 
-	(void) state;
 	extents_open();
 	bytes = tree_bytes();
 	assert_int_equal(previous(4), 3);
@@ -133,7 +132,6 @@ test_refuses(void **state)
 	ExtentHeader header;
 	DirectoryGive request;
 
-	(void) state;
 	extents_open();
 	request = give_of(1, 2);
 	must_refuse(&request, FABRIC_RANGE);
@@ -187,7 +185,6 @@ test_replicas_stay(void **state)
 	DirectoryReplica replicas[3];
 	uint32_t bytes = sizeof(created);
 
-	(void) state;
 	extents_open();
 	assert_int_equal(
 		fabric_call(client.endpoints[0], DIRECTORY_CREATE, &create, sizeof(create), &created, &bytes),
@@ -227,7 +224,6 @@ test_quarantine(void **state)
 	uint64_t given, line[LINE_WORDS] = {1, 2, 3, 4, 5, 6, 7, 8};
 	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = sizeof(line), .buffer = line};
 
-	(void) state;
 	extents_open();
 	test_tree_create(&client, &narrow, &other);
 	while (directory_extent(client.tree, 0, other.tree, 0, extent.extents, &extent) == TREE_OK)
@@ -260,7 +256,6 @@ test_same_place_again(void **state)
 	DirectoryExtent places[2];
 	uint64_t newer[2];
 
-	(void) state;
 	extents_open();
 	test_tree_create(&client, &narrow, &other);
 	while (directory_extent(client.tree, 0, other.tree, 0, extent.extents, &extent) == TREE_OK)
@@ -299,7 +294,6 @@ test_killed(void **state)
 	DirectoryGive request;
 	uint64_t bytes;
 
-	(void) state;
 	extents_open();
 	request = give_of(3, 4);
 	access_header(FABRIC_READ, 3, &older);

@@ -131,7 +131,6 @@ give_ascending(KeySpaceKind kind, uint64_t first, uint64_t end, uint64_t most_pe
 static void
 test_ascending(void **state)
 {
-	(void) state;
 	give_ascending(KEYSPACE_16_SINGLE, 0, ENTRIES / 10 * 9, 55);
 	give_ascending(KEYSPACE_16_SINGLE, 0, ENTRIES, 50);
 	give_ascending(KEYSPACE_16_SINGLE, ENTRIES / 4, ENTRIES / 4 * 3, 75);
@@ -144,7 +143,6 @@ test_a_quarter_stays(void **state)
 	CheckedTree f;
 	uint64_t before;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	before = extent_bytes(&f);
@@ -173,7 +171,6 @@ test_taken_node(void **state)
 	CheckedTree f;
 	uint64_t pointer, generation, before, given;
 
-	(void) state;
 	open_empty(&f);
 	/* As the free nodes are: of the lowest unit that has some. */
 	require_ok(freed_take(f.tree, 0, 0, &pointer, &generation));
@@ -210,7 +207,6 @@ test_runs_and_returned(void **state)
 	uint64_t pointers[RUNS], generations[RUNS], runs[RUNS], run_generations[RUNS];
 	uint64_t returned = 0, stay = 0;
 
-	(void) state;
 	/* Of runs in several extents no more is cut, and nodes there are taken and not used. */
 	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	for (uint32_t i = 0; i < RUNS; i++)
@@ -274,7 +270,6 @@ free_place(const CheckedTree *f)
 static void
 test_place_in_use(void **state)
 {
-	(void) state;
 	for (int wrong = 0; wrong < 3; wrong++)
 	{
 		CheckedTree f;
@@ -317,7 +312,6 @@ test_beside_a_call(void **state)
 	int section;
 	TreeStatus status;
 
-	(void) state;
 	open_empty(&f);
 	test_client_open(&other, &instance, 1);
 	require_ok(tree_open(other.tree, f.record.tree, f.record.root, &f.space->format, keyspace_compare,
@@ -351,7 +345,6 @@ test_not_now(void **state)
 {
 	CheckedTree f;
 
-	(void) state;
 	open_empty(&f);
 	state_leave_unsettled(f.tree->state, 0);
 	assert_int_equal(give_all(f.tree), 0);
@@ -375,7 +368,6 @@ test_next_incarnation(void **state)
 	CheckedTree f;
 	uint64_t before;
 
-	(void) state;
 	open_empty(&f);
 	next_incarnation(&f);
 	before = extent_bytes(&f);
@@ -403,7 +395,6 @@ test_circle(void **state)
 	TreeGive give = {0};
 	bool good;
 
-	(void) state;
 	open_empty(&f);
 	newest = tree_part(f.tree, 0)->extent_offset;
 	for (uint64_t extent = newest; extent != 0; extent = header.previous)
@@ -458,7 +449,6 @@ test_together(void **state)
 	CheckedTree alone;
 	uint64_t left;
 
-	(void) state;
 	open_empty(&alone);
 	(void) give_all(alone.tree);
 	left = extent_bytes(&alone);
@@ -490,9 +480,6 @@ static uint64_t steps_left;
 static void
 die_at_step(void *argument, const char *name, bool before)
 {
-	(void) argument;
-	(void) name;
-	(void) before;
 	if (steps_left > 0 && --steps_left == 0)
 		_exit(7);
 }
@@ -504,7 +491,6 @@ giving_body(int number, void *argument)
 	TestClient mine;
 	Tree *tree;
 
-	(void) number;
 	test_client_open(&mine, &instance, 1);
 	if (tree_open(mine.tree, f->record.tree, f->record.root, &f->space->format, keyspace_compare,
 	              (void *) f->space, &tree) != TREE_OK)
@@ -524,7 +510,6 @@ test_death(void **state)
 	TestClient dead;
 	bool over = false;
 
-	(void) state;
 	for (uint64_t step = 1; !over; step += step < 40 ? 1 : 3)
 	{
 		CheckedTree f;
@@ -558,7 +543,6 @@ test_memory_node_restarts(void **state)
 	TreeStatus status;
 	uint64_t before;
 
-	(void) state;
 	open_empty(&f);
 	before = extent_bytes(&f);
 	while ((status = tree_give_next(f.tree, &give)) == TREE_OK)

@@ -34,7 +34,6 @@ static StreamContext *our_context;
 static int
 open_context(void **state)
 {
-	(void) state;
 	our_context = stream_context_open();
 	assert_non_null(our_context);
 	signal(SIGPIPE, SIG_DFL);
@@ -44,7 +43,6 @@ open_context(void **state)
 static int
 close_context(void **state)
 {
-	(void) state;
 	stream_context_close(our_context);
 	return 0;
 }
@@ -91,7 +89,6 @@ raw_use_session(SSL *ssl, const EVP_MD *digest, const unsigned char **identity, 
 {
 	RawEnd *raw = SSL_get_app_data(ssl);
 
-	(void) digest;
 	*identity = (const unsigned char *) raw->identity;
 	*bytes = raw->identity_bytes;
 	*session = raw->key == NULL ? NULL : raw_session(ssl, raw);
@@ -103,7 +100,6 @@ raw_use_psk(SSL *ssl, const char *hint, char *identity, unsigned room, unsigned 
 {
 	RawEnd *raw = SSL_get_app_data(ssl);
 
-	(void) hint;
 	if (raw->key == NULL)
 		return 0;
 	assert_true(raw->identity_bytes < room && psk_room >= FABRIC_KEY_BYTES);
@@ -117,7 +113,6 @@ raw_new_session(SSL *ssl, SSL_SESSION *session)
 {
 	RawEnd *raw = SSL_get_app_data(ssl);
 
-	(void) session;
 	raw->tickets++;
 	return 0;
 }
@@ -268,7 +263,6 @@ test_wrong_key(void **state)
 	PairKeys keys = {.count = 1};
 	FabricKey wrong;
 
-	(void) state;
 	pair_key(&keys.keys[0], "alpha", 1);
 	for (unsigned bit = 0; bit < 8 * FABRIC_KEY_BYTES; bit += 17)
 	{
@@ -297,7 +291,6 @@ test_unknown_identity(void **state)
 	PairKeys keys = {.count = 1};
 	FabricKey unknown;
 
-	(void) state;
 	pair_key(&keys.keys[0], "alpha", 1);
 	pair_key(&unknown, "gamma", 1);
 	pair_open_keys(&pair, false, &unknown, &keys);
@@ -323,7 +316,6 @@ test_strange_identities(void **state)
 	RawEnd raw;
 	int reason;
 
-	(void) state;
 	pair_key(&key, "alpha", 1);
 	for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++)
 	{
@@ -356,7 +348,6 @@ test_no_key(void **state)
 	RawEnd raw;
 	int reason;
 
-	(void) state;
 	/* Without a key, with a certificate or none. */
 	for (int i = 0; i < 2; i++)
 	{
@@ -374,7 +365,6 @@ test_server_with_certificate(void **state)
 {
 	RawEnd raw;
 
-	(void) state;
 	for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++)
 	{
 		raw_prepare(&raw, NULL, false);
@@ -395,7 +385,6 @@ test_right_key_by_another_hand(void **state)
 	int reason;
 
 	/* The enemies below fail for what they do, and not for being strange. */
-	(void) state;
 	pair_key(&key, "alpha", 1);
 	raw_prepare(&raw, &key, true);
 	assert_int_equal(
@@ -413,7 +402,6 @@ test_older_versions(void **state)
 	RawEnd raw;
 	int reason;
 
-	(void) state;
 	pair_key(&key, "alpha", 1);
 	for (int version = TLS1_VERSION; version <= TLS1_2_VERSION; version++)
 	{
@@ -437,7 +425,6 @@ test_other_hash(void **state)
 	RawEnd raw;
 	int reason;
 
-	(void) state;
 	pair_key(&key, "alpha", 1);
 	raw_prepare(&raw, &key, true);
 	assert_int_equal(SSL_CTX_set_ciphersuites(raw.context, "TLS_AES_256_GCM_SHA384"), 1);
@@ -453,7 +440,6 @@ test_no_key_exchange(void **state)
 	RawEnd raw;
 	int reason;
 
-	(void) state;
 	pair_key(&key, "alpha", 1);
 	raw_prepare(&raw, &key, true);
 	assert_int_equal(SSL_CTX_set_ciphersuites(raw.context, "TLS_AES_128_GCM_SHA256"), 1);
@@ -475,7 +461,6 @@ test_early_data(void **state)
 	size_t done;
 	char bytes[16];
 
-	(void) state;
 	pair_key(&keys.keys[0], "alpha", 1);
 	raw_prepare(&raw, &keys.keys[0], true);
 	assert_int_equal(SSL_CTX_set_ciphersuites(raw.context, "TLS_AES_128_GCM_SHA256"), 1);
@@ -525,7 +510,6 @@ test_floods_of_key_updates(void **state)
 {
 	static const int updates[] = {SSL_KEY_UPDATE_NOT_REQUESTED, SSL_KEY_UPDATE_REQUESTED};
 
-	(void) state;
 	for (int i = 0; i < 2; i++)
 	{
 		PairKeys keys = {.count = 1};
@@ -585,8 +569,6 @@ static uint64_t allocations;
 static void *
 failing_malloc(size_t bytes, const char *file, int line)
 {
-	(void) file;
-	(void) line;
 	allocations++;
 	return allocation_fails() ? NULL : malloc(bytes);
 }
@@ -594,16 +576,12 @@ failing_malloc(size_t bytes, const char *file, int line)
 static void *
 failing_realloc(void *memory, size_t bytes, const char *file, int line)
 {
-	(void) file;
-	(void) line;
 	return allocation_fails() ? NULL : realloc(memory, bytes);
 }
 
 static void
 failing_free(void *memory, const char *file, int line)
 {
-	(void) file;
-	(void) line;
 	free(memory);
 }
 
@@ -645,7 +623,6 @@ test_no_memory(void **state)
 	PairKeys keys = {.count = 1};
 	int failed = 0;
 
-	(void) state;
 	pair_key(&keys.keys[0], "alpha", 1);
 	assert_true(exchange(&keys));
 	for (int number = 1; allocations_left == 0; number += ALLOCATION_STRIDE)
@@ -668,7 +645,6 @@ test_half_a_hello(void **state)
 	StreamPair pair;
 	size_t bytes;
 
-	(void) state;
 	pair_open(&pair, true);
 	assert_int_equal(stream_handshake(pair.client), STREAM_WANT_READ);
 	bytes = pair_take(pair.to_client, hello, sizeof(hello));
@@ -699,7 +675,6 @@ test_hello_of_others(void **state)
 	int ends[2];
 	Stream *server;
 
-	(void) state;
 	for (int i = 0; i < 2; i++)
 	{
 		pair_open(&pair, true);

@@ -41,7 +41,6 @@ judge(const Line *lines, uint32_t count)
 static void
 test_one_after_the_other(void **state)
 {
-	(void) state;
 	GOOD({'l', 1, 2, 0}, {'i', 3, 4, 0}, {'l', 5, 6, 1}, {'i', 7, 8, 1}, {'r', 9, 10, 1}, {'l', 11, 12, 0});
 	BAD({'l', 1, 2, 1});
 	BAD({'i', 1, 2, 0}, {'l', 3, 4, 0});
@@ -53,7 +52,6 @@ test_one_after_the_other(void **state)
 static void
 test_at_one_time(void **state)
 {
-	(void) state;
 	/* Seen and not seen while it is inserted. */
 	GOOD({'i', 1, 10, 0}, {'l', 2, 3, 0}, {'l', 4, 5, 1});
 	BAD({'i', 1, 10, 0}, {'l', 2, 3, 1}, {'l', 4, 5, 0});
@@ -68,7 +66,6 @@ test_at_one_time(void **state)
 static void
 test_perhaps(void **state)
 {
-	(void) state;
 	GOOD({'I', 1, 2, -1}, {'l', 3, 4, 0});
 	GOOD({'I', 1, 2, -1}, {'l', 3, 4, 1});
 	/* But not late, and not now this and now that. */

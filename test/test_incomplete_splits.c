@@ -39,7 +39,6 @@ test_two_levels(void **state)
 	static const KeySpaceKind kinds[] = {KEYSPACE_32_PREFIX, KEYSPACE_64_PREFIX};
 	uint64_t image[NODE_MAX_BYTES / 8];
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 	{
 		CheckedTree f;

@@ -26,7 +26,6 @@ test_same(void **state)
 {
 	static const TreeFormat *const formats[] = {&narrow, &middle, &text, &whole};
 
-	(void) state;
 	for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
 		for (int order = 0; order < MANY_ORDERS; order++)
 			for (uint32_t together = least_together; together <= 5000; together = together * 7 + 1)
@@ -45,7 +44,6 @@ test_twice(void **state)
 {
 	Tree *tree = many_tree(&narrow);
 
-	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, 3000, 1000);
 	many_insert(tree, MANY_RANDOM, 1500, 4500, 1000);
 	many_verify(tree, MANY_RANDOM, 4500);
@@ -60,7 +58,6 @@ test_duplicates(void **state)
 	Tree *tree = many_tree(&narrow);
 	TreeKey keys[300];
 
-	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, 3000, 1000);
 	for (uint32_t i = 0; i < 300; i++)
 		keys[i] = many_key_of(&narrow, MANY_RANDOM, 3000 + i / 3);
@@ -90,7 +87,6 @@ test_one_key(void **state)
 	Tree *tree = many_tree(&narrow);
 	TreeKey keys[8];
 
-	(void) state;
 	for (uint32_t i = 0; i < 8; i++)
 		keys[i] = number_key(1000, rows[i]);
 	assert_int_equal(tree_insert_many(tree, keys, 8, &many_stamp), TREE_OK);
@@ -105,7 +101,6 @@ test_high_keys(void **state)
 	Tree *tree = many_tree(&narrow);
 	TreeKey keys[1000];
 
-	(void) state;
 	for (uint32_t first = 0; first < 10000; first += 1000)
 	{
 		for (uint32_t i = 0; i < 1000; i++)
@@ -130,7 +125,6 @@ test_together(void **state)
 	FabricOp ops[4];
 	uint64_t before = client.tree->counters.round_trips;
 
-	(void) state;
 	for (uint32_t i = 0; i < 4; i++)
 		ops[i] = (FabricOp){.opcode = FABRIC_READ,
 		                    .region = FABRIC_NODES,
@@ -151,7 +145,6 @@ test_together(void **state)
 static void
 test_downlinks(void **state)
 {
-	(void) state;
 	for (int order = MANY_RANDOM; order <= MANY_DESCENDING; order++)
 	{
 		Tree *tree = many_tree(&narrow);
@@ -184,7 +177,6 @@ test_split_hook(void **state)
 	uint64_t splits = 0;
 	uint64_t before;
 
-	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, 1000, 1000);
 	before = client.tree->counters.leaf_splits;
 	tree_on_split(tree, count_split, &splits);
@@ -205,7 +197,6 @@ test_wal_position(void **state)
 	TreeKey keys[400];
 	WalkResult result;
 
-	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, 10000, 2000);
 	for (uint32_t i = 0; i < 400; i++)
 		keys[i] = many_key_of(&narrow, MANY_RANDOM, 10000 + i);
@@ -240,7 +231,6 @@ test_chains(void **state)
 	Tree *tree = many_tree(&narrow);
 	uint64_t random, ascending;
 
-	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, 100000, 4000);
 	random = chains_per_thousand(tree, MANY_RANDOM, 100000, 200000, 4000);
 	print_message("random keys, of which each leaf gets few: %llu chains a thousand\n",

@@ -110,7 +110,6 @@ test_same(void **state)
 	static const TreeFormat *const formats[] = {&narrow, &middle, &text, &whole};
 	static const uint32_t calls[] = {5000, 400, 37, 1};
 
-	(void) state;
 	for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
 		for (int order = 0; order < MANY_ORDERS; order++)
 		{
@@ -139,7 +138,6 @@ test_order(void **state)
 	Tree *tree = many_tree(&narrow);
 	TreeKey keys[600], there;
 
-	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, 3000, 1000);
 	for (uint32_t at = 0; at < 600; at += 150)
 	{
@@ -167,7 +165,6 @@ test_crowded_leaf(void **state)
 	Tree *tree = many_tree(&narrow);
 	TreeKey there;
 
-	(void) state;
 	for (uint32_t i = 0; i < 3000; i++)
 		keys[i] = number_key((uint64_t) i << 20, i);
 	assert_int_equal(tree_insert_many(tree, keys, 3000, &many_stamp), TREE_OK);
@@ -191,7 +188,6 @@ test_equal_in_call(void **state)
 	Tree *tree = many_tree(&narrow);
 	TreeKey keys[500];
 
-	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, 3000, 1000);
 	for (uint32_t at = 1; at < 500; at += 50)
 	{
@@ -217,7 +213,6 @@ test_again(void **state)
 	TreeKey keys[400], first;
 	uint32_t done;
 
-	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, 3000, 1000);
 	make_keys(tree, MANY_RANDOM, 3000, 400, keys);
 	assert_int_equal(must_go(tree, keys, 200, NULL), 200);
@@ -269,7 +264,6 @@ permit_end(void *argument, const TreeKey *key)
 {
 	Permits *p = argument;
 
-	(void) key;
 	assert_true(p->last > 0);
 	if (--p->last == 0)
 		compare_hook = NULL;
@@ -283,7 +277,6 @@ test_permits(void **state)
 {
 	static const TreeFormat *const formats[] = {&narrow, &text};
 
-	(void) state;
 	for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
 	{
 		Tree *tree = many_tree(formats[f]);
@@ -353,7 +346,6 @@ lose(bool late, int memory_node)
 static void
 test_lost(void **state)
 {
-	(void) state;
 	for (int memory_node = 0; memory_node < MANY_NODES; memory_node++)
 		for (int late = 0; late < 2; late++)
 			lose(late != 0, memory_node);
@@ -373,7 +365,6 @@ test_held(void **state)
 	uint64_t before;
 	uint32_t done;
 
-	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, 5000, 1000);
 	make_keys(tree, MANY_RANDOM, 5000, 300, keys);
 	walk_tree(tree, &result);
@@ -412,7 +403,6 @@ crowd_body(int number, void *argument)
 	Tree *tree;
 	TreeKey keys[500];
 
-	(void) argument;
 	test_client_open(&mine, &instance, (uint32_t) number + 1);
 	mine.tree->far = number % 2 == 0;
 	tree = many_open(&mine);
@@ -450,7 +440,6 @@ test_crowd(void **state)
 	WalkResult result;
 	Tree *tree = many_tree(&narrow);
 
-	(void) state;
 	assert_int_equal(test_processes(CROWD, crowd_body, NULL), 0);
 	walk_tree(tree, &result);
 	assert_int_equal(result.count, KEYS);
@@ -471,7 +460,6 @@ test_chains(void **state)
 	static const int orders[] = {MANY_RANDOM, MANY_ASCENDING};
 	static const uint64_t most[] = {110, 20};
 
-	(void) state;
 	for (int o = 0; o < 2; o++)
 	{
 		Tree *tree = many_tree(&narrow);

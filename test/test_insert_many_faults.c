@@ -36,16 +36,12 @@ try_insert(Tree *tree, int order, uint32_t first, uint32_t count)
 static void
 report(void *argument, const char *message)
 {
-	(void) argument;
 	print_error("check: %s\n", message);
 }
 
 static void
 pass(void *argument, const TreeKey *key, bool unverified)
 {
-	(void) argument;
-	(void) key;
-	(void) unverified;
 }
 
 /* How many entries the tree has, which is sound. */
@@ -91,7 +87,6 @@ lose(int order, bool late, int memory_node)
 static void
 test_lost(void **state)
 {
-	(void) state;
 	for (int memory_node = 0; memory_node < MANY_NODES; memory_node++)
 		for (int late = 0; late < 2; late++)
 		{
@@ -118,7 +113,6 @@ test_doubt(void **state)
 	TreeKey key = many_key_of(&narrow, MANY_RANDOM, FIRST);
 	bool hit;
 
-	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, FIRST, 1000);
 	test_client_open(&other, &instance, 1);
 	theirs = many_open(&other);
@@ -190,7 +184,6 @@ test_death(void **state)
 {
 	int died = 0;
 
-	(void) state;
 	for (int order = MANY_RANDOM; order <= MANY_ASCENDING; order++)
 	{
 		Tree *tree = many_tree(&narrow);
@@ -228,7 +221,6 @@ test_full(void **state)
 	uint32_t count = 0;
 	uint64_t entries;
 
-	(void) state;
 	for (; status == TREE_OK; count += together)
 		status = try_insert(tree, MANY_RANDOM, count, together);
 	assert_int_equal(status, TREE_MEMORY_FULL);
@@ -245,7 +237,6 @@ test_stop(void **state)
 {
 	Tree *tree = many_tree(&narrow);
 
-	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, FIRST, 1000);
 	instance.environment->slots[0].stop = 1;
 	assert_int_equal(try_insert(tree, MANY_RANDOM, FIRST, MORE), TREE_STOPPED);
@@ -293,7 +284,6 @@ crowd_body(int number, void *argument)
 static void
 test_crowd(void **state)
 {
-	(void) state;
 	for (int order = 0; order < MANY_ORDERS; order++)
 	{
 		Tree *tree = many_tree(&narrow);

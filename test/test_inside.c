@@ -120,14 +120,12 @@ with_inner(bool with_jumps)
 static void
 test_other_trees(void **state)
 {
-	(void) state;
 	with_inner(false);
 }
 
 static void
 test_caught_errors(void **state)
 {
-	(void) state;
 	with_inner(true);
 }
 

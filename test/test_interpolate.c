@@ -126,7 +126,6 @@ check_node(const NodeGeometry *g, Spread spread, uint32_t first, uint32_t stride
 static void
 test_inner_cells(void **state)
 {
-	(void) state;
 	for (uint32_t f = 0; f < FORMATS; f++)
 	{
 		NodeGeometry g = node_geometry(&formats[f]);
@@ -140,7 +139,6 @@ test_inner_cells(void **state)
 static void
 test_leaf_cells(void **state)
 {
-	(void) state;
 	for (uint32_t f = 0; f < FORMATS; f++)
 	{
 		NodeGeometry g = node_geometry(&formats[f]);
@@ -158,7 +156,6 @@ test_anything(void **state)
 	NodeGeometry g = node_geometry(&formats[0]);
 	uint64_t node[NODE_MAX_BYTES / 8];
 
-	(void) state;
 	for (uint32_t round = 0; round < 100 * ROUNDS; round++)
 	{
 		uint32_t count = (uint32_t) random_below(g.inner_cells);

@@ -25,7 +25,6 @@ static char path[96];
 static int
 make_directory(void **state)
 {
-	(void) state;
 	strcpy(directory, "/tmp/sherman-keys-XXXXXX");
 	assert_non_null(mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/keys", directory);
@@ -35,7 +34,6 @@ make_directory(void **state)
 static int
 remove_directory(void **state)
 {
-	(void) state;
 	unlink(path);
 	rmdir(directory);
 	return 0;
@@ -81,7 +79,6 @@ test_lines(void **state)
 	FabricKeys keys;
 	uint8_t first[FABRIC_KEY_BYTES];
 
-	(void) state;
 	for (uint32_t i = 0; i < FABRIC_KEY_BYTES; i++)
 		first[i] = (uint8_t) (i % 16 * 0x11);
 	write_text("# of two tenants\n\n \t# nothing\nalpha " KEY_1 "\n\t beta-2_x.Y\t \t" KEY_2 " # new\r\n");
@@ -110,7 +107,6 @@ test_rotation(void **state)
 {
 	FabricKeys keys;
 
-	(void) state;
 	write_text("alpha " KEY_2 "\nalpha " KEY_1 "\n");
 	expect(&keys, FABRIC_OK, "");
 	assert_int_equal(keys.count, 2);
@@ -150,7 +146,6 @@ test_bad_lines(void **state)
 	static const char hidden[] = "alpha " KEY_1 "\n\0beta " KEY_2 "\n";
 	FabricKeys keys;
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 	{
 		write_text(bad[i].text);
@@ -181,7 +176,6 @@ test_too_many(void **state)
 	char *text = malloc(1u << 20);
 	FabricKeys keys;
 
-	(void) state;
 	assert_non_null(text);
 	write_many(FABRIC_MAX_KEYS, FABRIC_MAX_TENANTS);
 	expect(&keys, FABRIC_OK, "");
@@ -211,7 +205,6 @@ test_modes(void **state)
 {
 	FabricKeys keys;
 
-	(void) state;
 	write_text("alpha " KEY_1 "\n");
 	for (unsigned mode = 0400; mode <= 0777; mode++)
 	{
@@ -228,7 +221,6 @@ test_owners(void **state)
 {
 	FabricKeys keys;
 
-	(void) state;
 	if (geteuid() != 0)
 		skip();
 	write_text("alpha " KEY_1 "\n");
@@ -251,7 +243,6 @@ test_not_a_file(void **state)
 	FabricKeys keys;
 	char detail[FABRIC_DETAIL_BYTES];
 
-	(void) state;
 	unlink(path);
 	expect(&keys, FABRIC_UNREACHABLE, "No such file");
 	/* Nobody writes to this FIFO: opening it must not wait. */
@@ -267,7 +258,6 @@ test_forgotten(void **state)
 	FabricKeys keys;
 	FabricKeys zeroes;
 
-	(void) state;
 	memset(&zeroes, 0, sizeof(zeroes));
 	write_text("alpha " KEY_1 "\n");
 	expect(&keys, FABRIC_OK, "");

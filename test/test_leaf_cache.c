@@ -76,7 +76,6 @@ test_counts(void **state)
 {
 	const TreeFormat *const formats[] = {&narrow, &middle, &text};
 
-	(void) state;
 	for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
 	{
 		Cost costs[2];
@@ -134,7 +133,6 @@ test_written(void **state)
 {
 	uint64_t trips_in_all = 0;
 
-	(void) state;
 	begin(&narrow, ROOMY, 100);
 	fill(200);
 	assert_int_equal(trips(&mine, 100, true), 1);
@@ -165,7 +163,6 @@ test_neighbors(void **state)
 	const uint32_t usual = test_lock_words;
 	uint64_t kept = 0;
 
-	(void) state;
 	test_lock_words = 1;
 	begin(&narrow, ROOMY, 100);
 	fill(KEYS);
@@ -184,7 +181,6 @@ test_admission(void **state)
 {
 	TreeLeafCounts before, counts;
 
-	(void) state;
 	begin(&narrow, ROOMY, 0);
 	fill(KEYS);
 	before = counts_of(&mine);
@@ -217,7 +213,6 @@ test_admission(void **state)
 static void
 test_fetched_ahead(void **state)
 {
-	(void) state;
 	begin(&narrow, SCARCE, 0);
 	fill(KEYS);
 	assert_int_equal(test_tree_entries(mine.tree), KEYS);
@@ -240,7 +235,6 @@ test_hot(void **state)
 {
 	uint64_t hits = 0;
 
-	(void) state;
 	begin(&narrow, SCARCE, 0);
 	fill(KEYS);
 	assert_int_equal(table()->sets, 1);
@@ -262,7 +256,6 @@ test_hot(void **state)
 static void
 test_scans(void **state)
 {
-	(void) state;
 	begin(&narrow, ROOMY, 100);
 	fill(KEYS);
 	for (uint32_t i = 0; i < KEYS; i += 150)
@@ -293,7 +286,6 @@ test_guesses(void **state)
 	TreeGuesses guesses;
 	Cost cost;
 
-	(void) state;
 	begin(&narrow, ROOMY, 100);
 	fill(200);
 	for (int i = 0; i < 3; i++)
@@ -317,7 +309,6 @@ test_root(void **state)
 {
 	TreeKey key = key_of(5);
 
-	(void) state;
 	begin(&narrow, ROOMY, 100);
 	insert(&mine, 5);
 	for (int i = 0; i < 3; i++)
@@ -346,7 +337,6 @@ test_conditions(void **state)
 	const size_t without = tree_shared_bytes(&options);
 	const size_t table_bytes = sizeof(LeafTable) + (size_t) options.nodes * options.lock_words * 8;
 
-	(void) state;
 	options.leaf_cache_bytes = 2 * SCARCE - 1;
 	assert_int_equal(tree_shared_bytes(&options), without);
 	options.techniques = NULL;
@@ -365,7 +355,6 @@ test_conditions(void **state)
 static void
 test_long(void **state)
 {
-	(void) state;
 	begin(&middle, ROOMY, 100);
 	fill(200);
 	table()->longest = 1024;
@@ -383,7 +372,6 @@ test_closed(void **state)
 {
 	TreeKey key = key_of(5);
 
-	(void) state;
 	begin(&narrow, ROOMY, 100);
 	fill(200);
 	assert_int_equal(trips(&mine, 5, true), 1);
@@ -414,7 +402,6 @@ sizes_body(int process, void *argument)
 	TreeScan *scans[SIZES];
 	TreeLeafCounts counts;
 
-	(void) argument;
 	test_client_open(&own, &instance, 2 + (uint32_t) process);
 	for (int t = 0; t < SIZES; t++)
 	{
@@ -471,7 +458,6 @@ test_places(void **state)
 {
 	uint64_t first = UINT64_MAX, last = 0, groups = 0;
 
-	(void) state;
 	begin(&narrow, ROOMY, 100);
 	fill(KEYS);
 	for (uint32_t i = 0; i < KEYS; i++)
@@ -496,7 +482,6 @@ test_sizes(void **state)
 {
 	TreeCacheUsage inner, leaves;
 
-	(void) state;
 	begin(&narrow, 3 * SCARCE, 100);
 	for (int t = 0; t < SIZES; t++)
 		test_tree_create(&client, sizes[t], &sized[t]);

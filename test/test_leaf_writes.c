@@ -32,7 +32,6 @@ step(void *argument, const char *name, bool before)
 {
 	void (*act)(void) = midway.act;
 
-	(void) argument;
 	if (act == NULL || before != midway.before || strncmp(name, midway.name, strlen(midway.name)) != 0)
 		return;
 	midway.act = NULL;
@@ -58,7 +57,6 @@ they_insert(void)
 static void
 test_read_meets_write(void **state)
 {
-	(void) state;
 	for (int before = 0; before < 2; before++)
 	{
 		begin(&narrow, ROOMY, 100);
@@ -90,7 +88,6 @@ look_before(void)
 static void
 test_write_meets_read(void **state)
 {
-	(void) state;
 	begin(&narrow, ROOMY, 100);
 	fill(200);
 	assert_int_equal(trips(&mine, 1000, false), 1);
@@ -119,7 +116,6 @@ test_doubt(void **state)
 	TreeKey key = key_of(1000);
 	bool hit;
 
-	(void) state;
 	begin(&narrow, ROOMY, 100);
 	fill(200);
 	assert_int_equal(trips(&mine, 1000, false), 1);
@@ -163,7 +159,6 @@ lose_write(void)
 static void
 test_lost_once(void **state)
 {
-	(void) state;
 	begin(&narrow, ROOMY, 100);
 	fill(200);
 	assert_int_equal(trips(&theirs, 1000, false), 1);
@@ -180,7 +175,6 @@ test_lost_once(void **state)
 static void
 test_lost(void **state)
 {
-	(void) state;
 	begin(&narrow, ROOMY, 100);
 	for (uint32_t i = 0; i < KEYS; i++)
 	{
@@ -251,7 +245,6 @@ test_new_leaves(void **state)
 	static const TreeWalPosition position = {.epoch = 7, .lsn = 1000};
 	TreeKey keys[100];
 
-	(void) state;
 	for (int meets = 0; meets < 2; meets++)
 	{
 		begin(&narrow, ROOMY, 100);
@@ -275,7 +268,6 @@ test_merged(void **state)
 {
 	TreeLeafCounts before;
 
-	(void) state;
 	begin(&narrow, ROOMY, 100);
 	fill(KEYS);
 	assert_int_equal(test_tree_entries(mine.tree), KEYS);
@@ -313,7 +305,6 @@ test_unchanged(void **state)
 {
 	uint64_t asked;
 
-	(void) state;
 	begin(&narrow, ROOMY, 100);
 	fill(KEYS);
 	assert_int_equal(trips(&mine, KEYS - 5, true), 1);
@@ -359,7 +350,6 @@ kill_fillers(void)
 static void
 die(int signal_number)
 {
-	(void) signal_number;
 	kill(getpid(), SIGKILL);
 }
 
@@ -400,7 +390,6 @@ kill_filler(uint32_t i)
 static void
 test_killed_once(void **state)
 {
-	(void) state;
 	begin(&narrow, ROOMY, 100);
 	fill(200);
 	assert_int_equal(trips(&mine, 100, true), 1);
@@ -415,7 +404,6 @@ test_killed(void **state)
 {
 	uint64_t hits;
 
-	(void) state;
 	begin(&narrow, ROOMY, 100);
 	fill(KEYS);
 	assert_int_equal(test_tree_entries(mine.tree), KEYS);
@@ -458,7 +446,6 @@ static struct
 static void
 fill_again(int signal_number)
 {
-	(void) signal_number;
 	(void) mprotect(torn.page, torn.page_bytes, PROT_READ | PROT_WRITE);
 	torn.frame->sequence += 2;
 	*torn.cell &= STAMP_MASK;
@@ -492,7 +479,6 @@ test_torn(void **state)
 	uint64_t number = 0;
 	uint32_t i;
 
-	(void) state;
 	begin(&narrow, ROOMY, 100);
 	fill(KEYS);
 	/* Images begin at different places of their pages; there is room for half as many. */
@@ -529,7 +515,6 @@ crowd_body(int number, void *argument)
 	Hand hand;
 	bool writes = number < WRITERS;
 
-	(void) argument;
 	test_client_open(&own, &instance, 2 + (uint32_t) number);
 	hand_open(&hand, &own);
 	for (uint32_t i = 0; i < (writes ? WRITTEN : 8 * WRITTEN); i++)
@@ -564,7 +549,6 @@ test_crowd(void **state)
 {
 	const uint64_t bytes[] = {SCARCE, ROOMY};
 
-	(void) state;
 	for (size_t b = 0; b < 2; b++)
 	{
 		begin(&narrow, bytes[b], 100);

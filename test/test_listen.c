@@ -23,7 +23,6 @@ static FabricProcess node; /* of the test that runs: its files; it is not starte
 static int
 make_directory(void **state)
 {
-	(void) state;
 	fabric_process_prepare(&node, NODE_BYTES, MAX_CHANNELS);
 	return 0;
 }
@@ -31,7 +30,6 @@ make_directory(void **state)
 static int
 remove_directory(void **state)
 {
-	(void) state;
 	fabric_process_remove(&node);
 	return 0;
 }
@@ -91,7 +89,6 @@ test_keys_come_and_go(void **state)
 	FabricOp write;
 	FabricOp read;
 
-	(void) state;
 	for (int i = 0; i < 3; i++)
 		snprintf(paths[i], sizeof(paths[i]), "%s/key%d", node.directory, i);
 	make_key(paths[0], "red", '1', &one[0]);
@@ -202,7 +199,6 @@ test_numbers_of_tenants(void **state)
 	char detail[FABRIC_DETAIL_BYTES];
 	TestChannel channel;
 
-	(void) state;
 	snprintf(path, sizeof(path), "%s/key", node.directory);
 	make_key(path, "unproven", '7', &keys);
 	/* The identity is that of a key here, and what is behind it another one. */
@@ -268,7 +264,6 @@ test_listening(void **state)
 		{"192.0.2.1:0", true, false, FABRIC_UNREACHABLE},
 	};
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 	{
 		FabricStatus status;
@@ -304,7 +299,6 @@ test_nobody_there(void **state)
 	const char *const nowhere[] = {"tcp:127.0.0.1", "tcp::1", "tcp:127.0.0.1:99999",
 	                               "tcp:no.such.host.invalid:1"};
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(nowhere) / sizeof(nowhere[0]); i++)
 		assert_int_equal(channel_try_open(&channel, nowhere[i], CLUSTER, 0, &quick), FABRIC_UNREACHABLE);
 	assert_int_equal(bind(silent, (struct sockaddr *) &address, length), 0);

@@ -74,7 +74,6 @@ test_no_lock_while_draining(void **state)
 	Stage stage;
 	Actor first, second;
 
-	(void) state;
 	stage_open(&stage, 16384, false);
 	test_node_terminate(&stage.node);
 	stage.node.drain_ms = 60000;
@@ -111,7 +110,6 @@ test_exclusion(void **state)
 	TreeCounters counters;
 	uint64_t lsn;
 
-	(void) state;
 	stage_open(&stage, 16384, false);
 	assert_int_equal(test_processes(PROCESSES, count_body, &stage), 0);
 	counters = stage_counters(&stage, &stage.instance, &lsn);
@@ -135,7 +133,6 @@ test_exclusion_between_instances(void **state)
 	TreeCounters first, second;
 	uint64_t lsn;
 
-	(void) state;
 	stage_open(&stage, 16384, true);
 	assert_int_equal(test_processes(PROCESSES, count_body, &stage), 0);
 	first = stage_counters(&stage, &stage.instance, &lsn);
@@ -190,7 +187,6 @@ test_queue_and_handover(void **state)
 	uint64_t *scratch;
 	uint64_t lsn;
 
-	(void) state;
 	stage_open(&stage, 16384, false);
 	scratch = stage.instance.scratch;
 	actor_open(&actor, &stage, &stage.instance, 0, 0);
@@ -229,7 +225,6 @@ test_handover_of_another_node(void **state)
 	Actor actor;
 	pid_t child;
 
-	(void) state;
 	stage_open(&stage, 1, false);
 	actor_open(&actor, &stage, &stage.instance, 0, 0);
 	assert_int_equal(actor_lock(&actor), TREE_OK);
@@ -265,7 +260,6 @@ test_cancel_in_queue(void **state)
 	TreeEnvironment environment;
 	pid_t children[3];
 
-	(void) state;
 	stage_open(&stage, 16384, false);
 	actor_open(&actor, &stage, &stage.instance, 0, 0);
 	environment = test_environment(&stage.instance);
@@ -303,7 +297,6 @@ static TestInstance *stop_instance;
 static bool
 stop_when_chosen(void *argument)
 {
-	(void) argument;
 	test_say(stop_instance, STOP_ASKED, 1);
 	test_await(stop_instance, STOP_CHOSEN, 1);
 	return true;
@@ -360,7 +353,6 @@ choose(void (*body)(Stage *stage, uint32_t slot))
 static void
 test_cancel_when_chosen(void **state)
 {
-	(void) state;
 	choose(chosen_body);
 }
 
@@ -375,9 +367,6 @@ static struct
 static void
 sleep_counted(void *argument, uint32_t slot, uint32_t milliseconds)
 {
-	(void) argument;
-	(void) slot;
-	(void) milliseconds;
 	if (pauses.sleeps++ == 0)
 		pauses.before_sleep = pauses.since;
 	pauses.since = 0;
@@ -417,7 +406,6 @@ paused_body(Stage *stage, uint32_t slot)
 static void
 test_pause_wakes(void **state)
 {
-	(void) state;
 	choose(paused_body);
 }
 
@@ -467,7 +455,6 @@ test_cancel_storm(void **state)
 	Stage stage;
 	uint64_t lsn;
 
-	(void) state;
 	stage_open(&stage, 16384, false);
 	assert_int_equal(test_processes(PROCESSES, storm_body, &stage), 0);
 	(void) stage_counters(&stage, &stage.instance, &lsn);
@@ -480,7 +467,6 @@ test_cancel_storm(void **state)
 static void
 test_timeout(void **state)
 {
-	(void) state;
 	for (int two = 0; two < 2; two++)
 	{
 		Stage stage;

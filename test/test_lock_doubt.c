@@ -29,7 +29,6 @@ test_death_and_attach(void **state)
 	pid_t child;
 	int status;
 
-	(void) state;
 	stage_open(&stage, 16384, true);
 	child = start_child(&stage, 1, die_holding_body);
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -59,7 +58,6 @@ test_fenced_holder(void **state)
 	TestInstance successor;
 	TreeStatus status;
 
-	(void) state;
 	stage_open(&stage, 16384, false);
 	actor_open(&actor, &stage, &stage.instance, 0, 0);
 	assert_int_equal(actor_lock(&actor), TREE_OK);
@@ -123,7 +121,6 @@ test_doubt_is_ended(void **state)
 	Actor actor;
 	uint64_t value = 0;
 
-	(void) state;
 	stage_open(&stage, 1, false);
 	actor_open(&actor, &stage, &stage.instance, 0, 0);
 	for (int late = 0; late < 2; late++)
@@ -175,7 +172,6 @@ test_leaked_lock(void **state)
 	FabricEndpoint *endpoint;
 	pid_t child;
 
-	(void) state;
 	stage_open(&stage, 1, false);
 	stage.instance.scratch[LATE_GATE] = 1;
 	child = start_child(&stage, 1, late_body);

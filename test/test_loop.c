@@ -199,7 +199,6 @@ typedef struct Verdict
 static void
 report(void *argument, const char *message)
 {
-	(void) argument;
 	print_error("%s\n", message);
 }
 
@@ -211,7 +210,6 @@ judge_entry(void *argument, const TreeKey *key, bool unverified)
 	KeyEntry entry = {
 		.number = keyspace_number(verdict->f->space, key), .block = key->block, .offset = key->offset};
 
-	(void) unverified;
 	if (key_model_has(&verdict->f->model, &entry))
 		verdict->kept++;
 	else if (entry.block >= WORK_TID / 200)
@@ -357,7 +355,6 @@ loop_death(const Work *work, KeySpaceKind kind, uint32_t line, uint64_t step)
 static void
 loop_lost(void **state)
 {
-	(void) state;
 	for (size_t i = 0; i < sizeof(works) / sizeof(works[0]); i++)
 	{
 		loop_doubt(&works[i], KEYSPACE_16, false, 1);
@@ -368,7 +365,6 @@ loop_lost(void **state)
 static void
 loop_late(void **state)
 {
-	(void) state;
 	for (size_t i = 0; i < sizeof(works) / sizeof(works[0]); i++)
 	{
 		loop_doubt(&works[i], KEYSPACE_16, true, 1);
@@ -391,7 +387,6 @@ loop_inner_split(void **state)
 	uint64_t before = inner_splits();
 	static const Work work = {"inner split", prepare_full_inner, run_inserts, WORK_TID / 200, UINT32_MAX};
 
-	(void) state;
 	loop_doubt(&work, KEYSPACE_64_FULL, false, 2);
 	assert_true(inner_splits() > before);
 }
@@ -399,7 +394,6 @@ loop_inner_split(void **state)
 static void
 loop_deaths(void **state)
 {
-	(void) state;
 	for (size_t i = 0; i + 1 < sizeof(works) / sizeof(works[0]); i++)
 	{
 		(void) loop_death(&works[i], KEYSPACE_16, 0, 1);

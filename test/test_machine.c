@@ -66,7 +66,6 @@ __wrap_access(const char *path, int mode)
 {
 	unsigned node;
 
-	(void) mode;
 	if (sscanf(path, NODES "/node%u", &node) == 1 &&
 	    (node < machine.nodes || (machine.nodes > 1 && node == 1023)))
 		return 0;
@@ -124,7 +123,6 @@ __wrap_getifaddrs(struct ifaddrs **list)
 void
 __wrap_freeifaddrs(struct ifaddrs *list)
 {
-	(void) list;
 }
 
 static void
@@ -151,7 +149,6 @@ test_bound(void **state)
 {
 	char message[128] = "";
 
-	(void) state;
 	play(2);
 	assert_true(msd_machine_bind(1, true, message, sizeof(message)));
 	assert_int_equal(machine.policy, MPOL_BIND);
@@ -169,7 +166,6 @@ test_refused(void **state)
 {
 	char message[128] = "";
 
-	(void) state;
 	play(2);
 	assert_false(msd_machine_bind(2, true, message, sizeof(message)));
 	assert_string_equal(message, "this machine has no NUMA node 2; it has 0-1,1023");
@@ -205,7 +201,6 @@ test_cpus(void **state)
 	};
 	char message[128];
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 	{
 		play(1);
@@ -230,7 +225,6 @@ test_cpus(void **state)
 static void
 test_card(void **state)
 {
-	(void) state;
 	play(2);
 	machine.card = "1\n";
 	assert_int_equal(msd_machine_node_of("10.0.0.7"), 1);

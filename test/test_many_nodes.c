@@ -61,7 +61,6 @@ test_balance(void **state)
 	uint64_t bytes[NODES], sum = 0;
 	Tree *tree;
 
-	(void) state;
 	test_tree_create(&client, &narrow, &record);
 	assert_int_equal(tree_open(client.tree, record.tree, record.root, &narrow, NULL, NULL, &tree), TREE_OK);
 	fill(tree, MANY_KEYS, MANY_KEYS / 8);
@@ -106,7 +105,6 @@ test_last_node(void **state)
 	TreeRecord record, read;
 	uint32_t copy;
 
-	(void) state;
 	replicated_make(0, LAST, &record);
 	assert_int_equal(tree_home(record.root), 0);
 	assert_int_equal(tree_record_read(client.tree, record.tree, tree_home(record.root), &read), TREE_OK);
@@ -131,7 +129,6 @@ test_last_killed(void **state)
 {
 	TreeNodeStatus status;
 
-	(void) state;
 	test_node_kill(&nodes[LAST]);
 	assert_int_equal(tree_node_status(client.tree, LAST, &status), TREE_UNREACHABLE);
 	assert_int_equal(tree_client_trouble(client.tree), 1u << LAST);
@@ -148,7 +145,6 @@ test_too_many(void **state)
 	TreeClientOptions second = client.tree->options;
 	TreeClient *other, *none;
 
-	(void) state;
 	second.slot = 1;
 	assert_int_equal(second.nodes, NODES);
 	assert_int_equal(tree_client_open(&second, &other), TREE_OK);

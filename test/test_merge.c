@@ -23,7 +23,6 @@
 static void
 ten_rounds(void **state)
 {
-	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind++)
 		for (int moving = 0; moving < 2; moving++)
 		{
@@ -93,7 +92,6 @@ scan_rest(CheckedTree *f, TreeDirection direction, int64_t place)
 static void
 scans_rest(void **state)
 {
-	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind++)
 		for (int direction = 0; direction < 2; direction++)
 			for (int batches = 1; batches < 12; batches += 3)
@@ -246,7 +244,6 @@ takers_meet_with(CheckedTree *f, Other *other, TreeDirection direction, TreeScan
 static void
 takers_meet(void **state)
 {
-	(void) state;
 	with_takers(takers_meet_with);
 }
 
@@ -307,7 +304,6 @@ taken_leaves_go_with(CheckedTree *f, Other *other, TreeDirection direction, Tree
 static void
 taken_leaves_go(void **state)
 {
-	(void) state;
 	with_takers(taken_leaves_go_with);
 }
 
@@ -317,8 +313,6 @@ merge_meanwhile(void *argument, uint32_t block, uint16_t offset)
 {
 	Other *other = argument;
 
-	(void) block;
-	(void) offset;
 	if (other->missed == 0)
 	{
 		TreeMergeCounts counts = merge_with(other->tree);
@@ -337,7 +331,6 @@ calls_are_waited_for(void **state)
 	TreeVacuumCounts counts = {0};
 	TreeVacuum *walk;
 
-	(void) state;
 	filled_open(&f, &other, KEYSPACE_16);
 	empty(&f, 100, ENTRIES);
 	require_ok(tree_vacuum_open(f.tree, &walk));
@@ -352,8 +345,6 @@ calls_are_waited_for(void **state)
 static bool
 jump_out(void *argument, uint32_t block, uint16_t offset)
 {
-	(void) block;
-	(void) offset;
 	longjmp(*(jmp_buf *) argument, 1);
 }
 
@@ -366,7 +357,6 @@ jumps_end_with_rest(void **state)
 	TreeVacuum *walk;
 	jmp_buf place;
 
-	(void) state;
 	filled_open(&f, &other, KEYSPACE_16);
 	empty(&f, 100, ENTRIES);
 	require_ok(tree_vacuum_open(f.tree, &walk));
@@ -383,7 +373,6 @@ jumps_end_with_rest(void **state)
 static void
 old_replicas_are_not_followed(void **state)
 {
-	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind++)
 	{
 		CheckedTree f;
@@ -426,7 +415,6 @@ other_nodes_stay_cached(void **state)
 	CheckedTree f;
 	TreeStatistics statistics;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_64_OVERFLOW);
 	fill(&f, 0, MANY);
 	compare_check(&f, &statistics);
@@ -491,7 +479,6 @@ old_frames_do_not_lead_to_new_nodes(void **state)
 {
 	const uint64_t entries = 500, kept = 10, numbers[] = {entries / 4, entries - 1};
 
-	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind++)
 	{
 		_Alignas(LINE_BYTES) uint64_t root[NODE_MAX_BYTES / 8], leaf[2][NODE_MAX_BYTES / 8];
@@ -554,7 +541,6 @@ merges_are_told(void **state)
 	Told told = {0};
 	TreeMergeCounts counts;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	fill(&f, 0, ENTRIES);
 	empty(&f, 10, ENTRIES);
@@ -581,7 +567,6 @@ generations_rise(void **state)
 	TreeDead dead;
 	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	fill(&f, 0, ENTRIES);
 	compare_check(&f, &before);
@@ -652,7 +637,6 @@ return_to_leaf(void *argument, const char *name, bool before)
 	int marked;
 	bool healed;
 
-	(void) argument;
 	/* A free node is the only thing that a merge writes alone. */
 	if (!before || strcmp(name, "WRITE") != 0 || returner.returns++ > 0)
 		return;
@@ -670,7 +654,6 @@ merged_leaves_are_not_returned_to(void **state)
 	CheckedTree f;
 	TreeStatistics statistics;
 
-	(void) state;
 	memset(&returner, 0, sizeof(returner));
 	filled_open(&f, &returner.other, KEYSPACE_16);
 	empty(&f, 100, ENTRIES);

@@ -46,7 +46,6 @@ queues_first_leaf_costs_nothing(void **state)
 	Cost cost;
 	TreeMergeCounts counts;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	for (uint64_t done = 0; done < ENTRIES / 2; done += 2000)
@@ -73,7 +72,6 @@ few_leaves_cost_little(void **state)
 {
 	static const KeySpaceKind kinds[] = {KEYSPACE_16_SINGLE, KEYSPACE_32_TIED, KEYSPACE_64_OVERFLOW};
 
-	(void) state;
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
 	{
 		CheckedTree f;
@@ -112,7 +110,6 @@ scattered_leaves_share_a_look(void **state)
 	TreeStatistics before, after;
 	uint64_t epoch;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	compare_check(&f, &before);
@@ -133,7 +130,6 @@ scattered_leaves_share_a_look(void **state)
 static void
 filled_leaves_stay(void **state)
 {
-	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind++)
 	{
 		CheckedTree f;
@@ -191,7 +187,6 @@ first_leaves_get_a_neighbor(void **state)
 	TreeStatistics statistics;
 	uint64_t last;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	last = last_parent_begins(&f);
@@ -222,7 +217,6 @@ walks_begin_anew(void **state)
 	TreeMergeCounts counts;
 	TreeStatus status = TREE_OK;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	empty(&f, ENTRIES - 2 * RUN, ENTRIES - RUN);
@@ -272,7 +266,6 @@ ranges_are_bounded(void **state)
 	const uint64_t most = EMPTY_RANGES_MAX;
 	CheckedTree f;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	add_leaf(f.tree, &ranges, 0, 5);
 	assert_int_equal(ranges.count, 0);

@@ -68,7 +68,6 @@ tid_compare(const TreeKey *a, const TreeKey *b)
 static void
 test_geometry(void **state)
 {
-	(void) state;
 	for (size_t f = 0; f < FORMATS; f++)
 	{
 		NodeGeometry g = node_geometry(&formats[f]);
@@ -95,7 +94,6 @@ test_pointers(void **state)
 {
 	uint64_t pointer = pointer_make(7, 0x123456789a40ull, 0xbeef);
 
-	(void) state;
 	assert_int_equal(pointer_memory_node(pointer), 7);
 	assert_int_equal(pointer_offset(pointer), 0x123456789a40ull);
 	assert_int_equal(pointer & STAMP_MASK, 0xbeef);
@@ -107,7 +105,6 @@ test_pointers(void **state)
 static void
 test_decide_cells(void **state)
 {
-	(void) state;
 	for (int i = 0; i < 60000; i++)
 	{
 		NodeGeometry g = node_geometry(&formats[i % FORMATS]);
@@ -141,7 +138,6 @@ test_decide_cells(void **state)
 static void
 test_decide_cut(void **state)
 {
-	(void) state;
 	for (int i = 0; i < 60000; i++)
 	{
 		NodeGeometry g = node_geometry(&formats[i % FORMATS]);
@@ -175,7 +171,6 @@ test_decide_cut(void **state)
 static void
 test_decide_prefix(void **state)
 {
-	(void) state;
 	for (int i = 0; i < 60000; i++)
 	{
 		NodeGeometry g = node_geometry(&formats[i % FORMATS]);
@@ -236,7 +231,6 @@ test_check(void **state)
 {
 	uint64_t node[NODE_MAX_BYTES / 8], other[NODE_MAX_BYTES / 8];
 
-	(void) state;
 	for (size_t f = 0; f < FORMATS; f++)
 	{
 		NodeGeometry g = node_geometry(&formats[f]);
@@ -294,7 +288,6 @@ test_shape(void **state)
 {
 	uint64_t node[NODE_MAX_BYTES / 8];
 
-	(void) state;
 	for (size_t f = 0; f < FORMATS; f++)
 	{
 		NodeGeometry g = node_geometry(&formats[f]);
@@ -343,7 +336,6 @@ test_seal(void **state)
 {
 	uint64_t node[NODE_MAX_BYTES / 8];
 
-	(void) state;
 	for (size_t f = 0; f < FORMATS; f++)
 	{
 		NodeGeometry g = node_geometry(&formats[f]);
@@ -366,7 +358,6 @@ test_cell_images(void **state)
 {
 	uint8_t image[128];
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(image); i++)
 		image[i] = (uint8_t) (i * 7 + 1);
 	for (size_t f = 0; f < FORMATS; f++)
@@ -424,7 +415,6 @@ test_cell_images(void **state)
 static void
 test_same_key(void **state)
 {
-	(void) state;
 	for (size_t f = 0; f < FORMATS; f++)
 	{
 		NodeGeometry g = node_geometry(&formats[f]);
@@ -454,7 +444,6 @@ test_fences(void **state)
 {
 	uint64_t node[NODE_MAX_BYTES / 8];
 
-	(void) state;
 	for (size_t f = 0; f < FORMATS; f++)
 	{
 		NodeGeometry g = node_geometry(&formats[f]);
@@ -488,7 +477,6 @@ test_begin_like(void **state)
 {
 	uint64_t old[NODE_MAX_BYTES / 8], node[NODE_MAX_BYTES / 8];
 
-	(void) state;
 	for (size_t f = 0; f < FORMATS; f++)
 	{
 		NodeGeometry g = node_geometry(&formats[f]);
@@ -527,7 +515,6 @@ test_survey(void **state)
 {
 	uint64_t node[NODE_MAX_BYTES / 8];
 
-	(void) state;
 	for (size_t f = 0; f < FORMATS; f++)
 	{
 		NodeGeometry g = node_geometry(&formats[f]);
@@ -604,7 +591,6 @@ test_gather(void **state)
 {
 	uint64_t node[NODE_MAX_BYTES / 8], next[NODE_MAX_BYTES / 8];
 
-	(void) state;
 	for (int round = 0; round < 3000; round++)
 	{
 		NodeGeometry g = node_geometry(&formats[(size_t) round % FORMATS]);
@@ -667,7 +653,6 @@ test_cut(void **state)
 	uint64_t node[NODE_MAX_BYTES / 8];
 	int decided = 0, undecided = 0;
 
-	(void) state;
 	for (int round = 0; round < 6000; round++)
 	{
 		NodeGeometry g = node_geometry(&formats[(size_t) round % FORMATS]);
@@ -723,7 +708,6 @@ test_redo(void **state)
 	RedoHeader broken;
 	RedoTarget target;
 
-	(void) state;
 	leaf_make(&g, node, 99, 30, 10);
 	header.sum = redo_sum(&header, node);
 	assert_true(redo_valid(&header, node, &target));
@@ -775,7 +759,6 @@ test_redo_without_sense(void **state)
 	static uint64_t image[NODE_MAX_BYTES / 8 + LINE_WORDS];
 	RedoHeader header = {.target = NODE_POINTER, .generation = 99};
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
 	{
 		header.bytes = lengths[i];

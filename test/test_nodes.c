@@ -28,7 +28,6 @@ static bool away[NODES];         /* what it says */
 static FabricEndpoint *
 count_connect(void *argument, uint32_t node, char *detail)
 {
-	(void) argument;
 	connects[node]++;
 	if (!away[node])
 		return client.endpoints[node];
@@ -56,7 +55,6 @@ client_reopen(void)
 static int
 setup(void **state)
 {
-	(void) state;
 	fixture_open(&(FixtureOptions){.nodes = NODES});
 	client_reopen();
 	memset(connects, 0, sizeof(connects));
@@ -139,7 +137,6 @@ test_connects_on_use(void **state)
 	TreeRecord record;
 	Tree *tree;
 
-	(void) state;
 	assert_int_equal(connects[0] + connects[1] + connects[2], 0);
 	tree_make(1, &record, &tree);
 	assert_int_equal(insert(tree, 1), TREE_OK);
@@ -183,7 +180,6 @@ test_load_without(void **state)
 	Tree *tree;
 	uint64_t bytes[NODES];
 
-	(void) state;
 	tree_make(0, &record, &tree);
 	away[2] = true;
 	load(tree, 10 * MANY_KEYS);
@@ -201,7 +197,6 @@ test_balance(void **state)
 	TreeRecord record;
 	Tree *tree;
 
-	(void) state;
 	tree_make(2, &record, &tree);
 	load(tree, 10 * MANY_KEYS);
 	require_balance();
@@ -229,7 +224,6 @@ test_taken_where_connected(void **state)
 	uint64_t pointer, generation;
 	bool fresh = false;
 
-	(void) state;
 	tree_make(0, &record, &tree);
 	for (uint64_t i = 0; i < 5 * MANY_KEYS; i++)
 		assert_int_equal(insert(tree, i), TREE_OK);
@@ -267,7 +261,6 @@ test_homes(void **state)
 	TreeRecord record;
 	uint32_t homes[NODES] = {0};
 
-	(void) state;
 	tree_node_close(instance.shared, 0);
 	for (int i = 0; i < MANY_TREES; i++)
 	{
@@ -288,7 +281,6 @@ test_members(void **state)
 	DirectoryExtent extent;
 	Tree *tree;
 
-	(void) state;
 	tree_make(0, &record, &tree);
 	assert_int_not_equal(record.members[0], 0);
 	assert_int_equal(record.members[1], 0);
@@ -318,7 +310,6 @@ test_closed(void **state)
 	uint64_t bytes[NODES], before[NODES];
 	uint64_t failed = 0;
 
-	(void) state;
 	tree_make(0, &home, &on_home);
 	tree_make(1, &other, &on_other);
 	for (uint64_t i = 0; i < MANY_KEYS; i++)
@@ -358,7 +349,6 @@ test_drop_while_away(void **state)
 	uint64_t bytes[NODES];
 	uint32_t position = 0;
 
-	(void) state;
 	tree_make(0, &record, &tree);
 	for (uint64_t i = 0; i < MANY_KEYS; i++)
 		assert_int_equal(insert(tree, i), TREE_OK);
@@ -395,7 +385,6 @@ test_killed(void **state)
 	Tree *tree;
 	TreeNodeStatus status;
 
-	(void) state;
 	tree_make(0, &record, &tree);
 	assert_int_equal(insert(tree, 1), TREE_OK);
 	assert_int_equal(tree_client_connect(client.tree, 1), TREE_OK);
@@ -426,7 +415,6 @@ leave_with_lock(int number, void *argument)
 	LockHandle lock;
 	Tree *tree;
 
-	(void) number;
 	test_client_open(&client, &instance, 1);
 	if (tree_open(client.tree, record->tree, record->root, &narrow, NULL, NULL, &tree) != TREE_OK ||
 	    lock_and_read(tree, record->root, sizeof(image), image, &lock) != TREE_OK)
@@ -468,7 +456,6 @@ test_lock_left(void **state)
 	Fabric *fabric;
 	Tree *tree;
 
-	(void) state;
 	tree_make(0, &record, &tree);
 	assert_int_equal(insert(tree, 1), TREE_OK);
 	assert_int_equal(test_processes(1, leave_with_lock, &record), 0);
@@ -513,7 +500,6 @@ test_closed_before_hold(void **state)
 	TreeRecord record;
 	Tree *tree;
 
-	(void) state;
 	tree_make(0, &record, &tree);
 	for (int alone = 0; alone < 2; alone++)
 	{
@@ -586,7 +572,6 @@ test_closed_before_taken_over(void **state)
 	Fabric *fabric;
 	Tree *tree;
 
-	(void) state;
 	tree_make(0, &record, &tree);
 	assert_int_equal(insert(tree, 1), TREE_OK);
 	assert_int_equal(test_processes(2, pass_body, &record), 0);
@@ -707,7 +692,6 @@ test_open_beside_locks(void **state)
 	BesideTrees trees;
 	Tree *tree;
 
-	(void) state;
 	tree_make(0, &trees.here, &tree);
 	tree_close(tree);
 	tree_make(1, &trees.opened, &tree);

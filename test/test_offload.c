@@ -20,7 +20,6 @@ test_counts(void **state)
 {
 	const TreeFormat *const formats[] = {&narrow, &middle};
 
-	(void) state;
 	for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
 	{
 		begin(formats[f], TREE_OFFLOAD_ALWAYS);
@@ -56,7 +55,6 @@ test_counts(void **state)
 static void
 on_leaf(void *argument, uint64_t leaf)
 {
-	(void) leaf;
 	++*(int *) argument;
 }
 
@@ -69,7 +67,6 @@ test_not_offloaded(void **state)
 	int told = 0;
 	Cost cost;
 
-	(void) state;
 	begin(&narrow, TREE_OFFLOAD_ALWAYS);
 	fill(&narrow, NUMBERS);
 	forget();
@@ -111,7 +108,6 @@ test_ties(void **state)
 {
 	TreeOffloads counts;
 
-	(void) state;
 	begin(&text, TREE_OFFLOAD_ALWAYS);
 	for (uint32_t i = 0; i < STRINGS; i++)
 		must_insert_tied(tree, i, TIED_LENGTH, "", false);
@@ -163,7 +159,6 @@ test_split_meanwhile(void **state)
 	Tree *their_tree;
 	uint64_t stale, misses;
 
-	(void) state;
 	their_tree = begin_with_other(&other);
 	assert_int_equal(tree_scan_open(their_tree, &theirs), TREE_OK);
 	for (uint32_t i = NUMBERS; i < 4 * NUMBERS; i += 2)
@@ -212,7 +207,6 @@ test_split_under_way(void **state)
 {
 	OtherInstance other;
 
-	(void) state;
 	their_tree = begin_with_other(&other);
 	next_insert = 10 * NUMBERS;
 	for (uint32_t i = 0; i < NUMBERS; i += NUMBERS / 50)
@@ -280,7 +274,6 @@ test_two_nodes(void **state)
 {
 	TreeOffloads counts = two_offloads(false);
 
-	(void) state;
 	assert_true(counts.brought > 0 && counts.found > counts.brought && counts.calls >= counts.found);
 }
 
@@ -288,7 +281,6 @@ test_two_nodes(void **state)
 static void
 test_replicas(void **state)
 {
-	(void) state;
 	assert_int_equal(two_offloads(true).calls, 0);
 }
 
@@ -310,7 +302,6 @@ test_rule(void **state)
 {
 	OffloadCosts *costs;
 
-	(void) state;
 	begin(&narrow, TREE_OFFLOAD_BY_COST);
 	client.tree->random = 1;
 	costs = client.tree->shared->offloads;
@@ -350,9 +341,6 @@ static FabricStatus
 refused(FabricEndpoint *endpoint, const DirectoryDescent *request, DirectoryDescended *answer,
         uint32_t *bytes)
 {
-	(void) endpoint;
-	(void) request;
-	(void) answer;
 	*bytes = 0;
 	return FABRIC_NOT_SUPPORTED;
 }
@@ -363,7 +351,6 @@ tick(void *argument)
 {
 	static uint64_t now;
 
-	(void) argument;
 	return ++now;
 }
 
@@ -374,7 +361,6 @@ test_rule_in_vain(void **state)
 	TreeOffloads before;
 	uint32_t calls;
 
-	(void) state;
 	begin(&narrow, TREE_OFFLOAD_BY_COST);
 	fill(&narrow, NUMBERS);
 	client.tree->random = 1;

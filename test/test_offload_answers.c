@@ -18,9 +18,6 @@ static FabricStatus
 not_done(FabricEndpoint *endpoint, const DirectoryDescent *request, DirectoryDescended *answer,
          uint32_t *bytes)
 {
-	(void) endpoint;
-	(void) request;
-	(void) answer;
 	*bytes = 0;
 	return failure;
 }
@@ -46,7 +43,6 @@ static FabricStatus
 another_leaf(FabricEndpoint *endpoint, const DirectoryDescent *request, DirectoryDescended *answer,
              uint32_t *bytes)
 {
-	(void) request;
 	return answer_with(endpoint, elsewhere, answer, bytes);
 }
 
@@ -54,7 +50,6 @@ static FabricStatus
 anothers_leaf(FabricEndpoint *endpoint, const DirectoryDescent *request, DirectoryDescended *answer,
               uint32_t *bytes)
 {
-	(void) request;
 	return answer_with(endpoint, other_leaf, answer, bytes);
 }
 
@@ -62,7 +57,6 @@ static FabricStatus
 no_leaf(FabricEndpoint *endpoint, const DirectoryDescent *request, DirectoryDescended *answer,
         uint32_t *bytes)
 {
-	(void) request;
 	return answer_with(endpoint, inner_node, answer, bytes);
 }
 
@@ -170,7 +164,6 @@ test_answers_judged(void **state)
 	TreeRecord other_record;
 	Tree *other;
 
-	(void) state;
 	begin(&narrow, TREE_OFFLOAD_ALWAYS);
 	fill(&narrow, NUMBERS);
 	other = new_tree(&narrow, &other_record);
@@ -214,7 +207,6 @@ test_inner_node(void **state)
 {
 	uint64_t node[INNER_BYTES / 8];
 
-	(void) state;
 	begin(&text, TREE_OFFLOAD_ALWAYS);
 	assert_int_equal(tree->geometry.leaf_bytes, INNER_BYTES);
 	fill(&text, STRINGS);
@@ -238,7 +230,6 @@ test_inner_node(void **state)
 static FabricStatus
 reset_never(FabricEndpoint *endpoint)
 {
-	(void) endpoint;
 	return FABRIC_UNREACHABLE;
 }
 
@@ -247,7 +238,6 @@ test_lost(void **state)
 {
 	TreeKey key = key_of(&narrow, NULL, 8);
 
-	(void) state;
 	begin(&narrow, TREE_OFFLOAD_ALWAYS);
 	fill(&narrow, NUMBERS);
 	forget();

@@ -24,7 +24,6 @@ test_channels(void **state)
 	size_t bytes = 0;
 	FILE *page = open_memstream(&text, &bytes);
 
-	(void) state;
 	assert_non_null(page);
 	snapshot.figures.server.channels = 9;
 	snapshot.figures.server.channels_tcp = 2;

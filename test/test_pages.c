@@ -65,7 +65,6 @@ __wrap_fstat(int descriptor, struct stat *file)
 int
 __wrap_madvise(void *start, size_t bytes, int advice)
 {
-	(void) advice;
 	machine.populated = (uintptr_t) start;
 	machine.populated_bytes = bytes;
 	return 0;
@@ -108,7 +107,6 @@ test_mounts(void **state)
 		{NULL, PAGES_TMPFS, false},
 	};
 
-	(void) state;
 	machine.type = TMPFS;
 	machine.block_bytes = 4096;
 	machine.policy = NEVER;
@@ -123,7 +121,6 @@ test_mounts(void **state)
 static void
 test_policy(void **state)
 {
-	(void) state;
 	machine.type = TMPFS;
 	machine.mounts = MOUNT("8:17", ",huge=always");
 	machine.policy = "always within_size advise never [deny] force\n";
@@ -142,7 +139,6 @@ test_file_systems(void **state)
 {
 	Pages pages;
 
-	(void) state;
 	machine.mounts = MOUNT("8:17", ",huge=always");
 	machine.policy = NEVER;
 	machine.type = EXT4;
@@ -163,7 +159,6 @@ test_populate(void **state)
 {
 	char *base = (char *) (16 * MEMORY_PAGE_BYTES);
 
-	(void) state;
 	pages_populate(base, 3 * MEMORY_PAGE_BYTES);
 	assert_int_equal(machine.populated, 16 * MEMORY_PAGE_BYTES);
 	assert_int_equal(machine.populated_bytes, 3 * MEMORY_PAGE_BYTES);

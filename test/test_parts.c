@@ -87,7 +87,6 @@ test_no_keys(void **state)
 {
 	Dealer dealer;
 
-	(void) state;
 	dealer_init(&dealer, 0);
 	deal(&dealer);
 	expect_part(&dealer, 0, 1, UNITS + 1);
@@ -99,7 +98,6 @@ test_shares(void **state)
 {
 	Dealer dealer;
 
-	(void) state;
 	dealer_init(&dealer, 3);
 	deal(&dealer);
 	for (uint32_t i = 1; i <= 3; i++)
@@ -117,7 +115,6 @@ test_quotas(void **state)
 {
 	Dealer dealer;
 
-	(void) state;
 	dealer_init(&dealer, 3);
 	dealer.quotas[0] = UNIT(4);
 	dealer.quotas[2] = UNIT(5) + 1;
@@ -145,7 +142,6 @@ test_too_much(void **state)
 {
 	Dealer dealer;
 
-	(void) state;
 	dealer_init(&dealer, 3);
 	dealer.quotas[1] = UNIT(40);
 	dealer.quotas[2] = UNIT(40);
@@ -161,7 +157,6 @@ test_kept(void **state)
 {
 	Dealer dealer;
 
-	(void) state;
 	dealer_init(&dealer, 2);
 	own(&dealer, 2, 10, 12);
 	own(&dealer, 2, 14, 15);
@@ -185,7 +180,6 @@ test_apart(void **state)
 {
 	Dealer dealer;
 
-	(void) state;
 	for (uint32_t round = 0; round < 2000; round++)
 	{
 		uint32_t unit = 1;
@@ -227,7 +221,6 @@ test_mixed(void **state)
 {
 	Dealer dealer;
 
-	(void) state;
 	dealer_init(&dealer, 2);
 	own(&dealer, 1, 5, 6);
 	own(&dealer, 2, 6, 7);

@@ -53,7 +53,6 @@ cells_needed(const NodeGeometry *g, uint32_t entries)
 static void
 test_cells_needed(void **state)
 {
-	(void) state;
 	for (size_t k = 0; k < KINDS; k++)
 	{
 		const KeySpace *space = keyspace(kinds[k]);
@@ -126,7 +125,6 @@ test_gather(void **state)
 	uint64_t node[NODE_MAX_BYTES / 8];
 	LeafCells cells;
 
-	(void) state;
 	for (int round = 0; round < 200; round++)
 	{
 		const KeySpace *space = keyspace(kinds[round % KINDS]);
@@ -209,7 +207,6 @@ test_cut(void **state)
 	uint64_t separator[LINE_WORDS], cell[LINE_WORDS];
 	LeafCells cells, left, right;
 
-	(void) state;
 	for (int round = 0; round < 200; round++)
 	{
 		const KeySpace *space = keyspace(kinds[round % KINDS]);
@@ -264,7 +261,6 @@ test_stray(void **state)
 	uint64_t node[NODE_MAX_BYTES / 8];
 	uint32_t slot = 1;
 
-	(void) state;
 	(void) node_make(space, &g, &random, node, &model);
 	assert_false(leaf_posting_stray(&g, node));
 	assert_true(leaf_posting_stray(&without, node));
@@ -349,7 +345,6 @@ bytes_per_row(CheckedTree *f)
 static void
 test_loaded_size(void **state)
 {
-	(void) state;
 	for (size_t k = 0; k < KINDS; k++)
 	{
 		CheckedTree f;
@@ -366,7 +361,6 @@ test_loaded_size(void **state)
 static void
 test_inserted_size(void **state)
 {
-	(void) state;
 	for (size_t k = 0; k < KINDS; k++)
 	{
 		CheckedTree f;
@@ -390,7 +384,6 @@ test_inserted_size(void **state)
 static void
 test_again(void **state)
 {
-	(void) state;
 	for (size_t k = 0; k < KINDS; k++)
 	{
 		TreeStatistics statistics;
@@ -444,7 +437,6 @@ test_leftover(void **state)
 {
 	const uint64_t entries = 70;
 
-	(void) state;
 	for (size_t k = 0; k < KINDS; k++)
 	{
 		TreeStatistics statistics;
@@ -503,7 +495,6 @@ mark_heads(CheckedTree *f)
 static void
 test_dead_head(void **state)
 {
-	(void) state;
 	for (size_t k = 0; k < KINDS; k++)
 	{
 		TreeStatistics statistics;
@@ -531,7 +522,6 @@ test_dead_head(void **state)
 static void
 test_between(void **state)
 {
-	(void) state;
 	for (size_t k = 0; k < KINDS; k++)
 	{
 		CheckedTree f;
@@ -561,7 +551,6 @@ test_between(void **state)
 static void
 test_changes(void **state)
 {
-	(void) state;
 	for (size_t k = 0; k < KINDS; k++)
 	{
 		TreeStatistics statistics;
@@ -598,7 +587,6 @@ test_changes(void **state)
 static void
 test_from_the_middle(void **state)
 {
-	(void) state;
 	for (size_t k = 0; k < KINDS; k++)
 	{
 		CheckedTree f;

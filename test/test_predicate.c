@@ -64,7 +64,6 @@ mark_leaf(void *argument, uint64_t leaf)
 static void
 copy_mark(void *argument, uint64_t from, uint64_t to)
 {
-	(void) argument;
 	assert_true(writer.tree->holding);
 	assert_false(marked(to));
 	if (marked(from))
@@ -136,7 +135,6 @@ test_mark_before_read(void **state)
 {
 	TreeRecord record;
 
-	(void) state;
 	for (int pass = 0; pass < 4; pass++)
 	{
 		TreeDirection direction = pass % 2 == 0 ? TREE_FORWARD : TREE_BACKWARD;
@@ -162,7 +160,6 @@ test_read_ahead(void **state)
 {
 	TreeRecord record;
 
-	(void) state;
 	for (int pass = 0; pass < 2; pass++)
 	{
 		start(&record);
@@ -184,7 +181,6 @@ test_splits(void **state)
 {
 	TreeRecord record;
 
-	(void) state;
 	for (uint32_t before = 0; before <= 600; before += 300)
 	{
 		int marked_far = 0;
@@ -217,7 +213,6 @@ test_inserted_leaf(void **state)
 {
 	TreeRecord record;
 
-	(void) state;
 	start(&record);
 	for (uint32_t i = 0; i < 2000; i++)
 	{
@@ -238,8 +233,6 @@ static int read_expected;
 static void
 read_inside(void *argument, uint64_t from, uint64_t to)
 {
-	(void) argument;
-	(void) from;
 	if (read_in_split++ > 0)
 		return;
 	assert_int_equal(read_numbers(0, UINT64_MAX, TREE_FORWARD, true), read_expected);
@@ -257,7 +250,6 @@ test_scan_in_split(void **state)
 	{
 		TreeRecord record;
 
-		(void) state;
 		start(&record);
 		for (uint32_t i = 0; i < before; i++)
 			write_number(100000 + i * 100, i);
@@ -320,7 +312,6 @@ raise_leaf(void *argument, uint64_t leaf)
 static void
 raise_copy(void *argument, uint64_t from, uint64_t to)
 {
-	(void) argument;
 	raise_word(mark_word(to), __atomic_load_n(mark_word(from), __ATOMIC_SEQ_CST));
 }
 
@@ -398,7 +389,6 @@ test_processes_miss_nothing(void **state)
 	Crowd crowd;
 	Tree *tree = new_tree(&narrow, &crowd.record);
 
-	(void) state;
 	memset(instance.scratch, 0, TEST_SCRATCH_WORDS * sizeof(uint64_t));
 	assert_true(WORD_ENTRIES + 2 * ENTRIES <= TEST_SCRATCH_WORDS);
 	assert_int_equal(test_processes(1 + WRITERS, crowd_process, &crowd), 0);

@@ -32,7 +32,6 @@ test_start_time(void **state)
 	uint64_t mine = process_start_time((uint32_t) getpid());
 	char name[16];
 
-	(void) state;
 	assert_true(mine != 0);
 	assert_int_equal(prctl(PR_GET_NAME, name), 0);
 	assert_int_equal(prctl(PR_SET_NAME, "a) R 1 (b) 2 3"), 0);
@@ -48,7 +47,6 @@ test_open(void **state)
 	uint64_t start_time = process_start_time(mine);
 	int handle = process_open(mine, start_time);
 
-	(void) state;
 	assert_true(handle >= 0);
 	assert_false(process_is_gone(handle));
 	close(handle);
@@ -65,7 +63,6 @@ test_end(void **state)
 	int handle = process_open((uint32_t) child, start_time);
 	siginfo_t end;
 
-	(void) state;
 	assert_true(handle >= 0);
 	assert_false(process_is_gone(handle));
 	assert_true(process_kill(handle));

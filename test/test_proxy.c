@@ -18,7 +18,6 @@ test_everybody_gets_his_own(void **state)
 	uint64_t tickets[8];
 	FabricOp ops[8][3];
 
-	(void) state;
 	begin(2, 8);
 	for (uint32_t i = 0; i < 8; i++)
 		clients[i] = connect_client();
@@ -68,7 +67,6 @@ test_turns(void **state)
 	uint64_t tickets[8];
 	uint64_t first;
 
-	(void) state;
 	begin(1, 4);
 	many = connect_client();
 	one = connect_client();
@@ -113,7 +111,6 @@ test_long_chains(void **state)
 	TestChannel client;
 	uint64_t ticket;
 
-	(void) state;
 	begin(1, 2);
 	client = connect_client();
 	capabilities = *fabric_capabilities(client.endpoint);
@@ -155,7 +152,6 @@ test_no_worker_no_slot(void **state)
 	TestChannel clients[3];
 	TestChannel one_more;
 
-	(void) state;
 	begin(1, 3);
 	for (int i = 0; i < 3; i++)
 		clients[i] = connect_client();
@@ -191,7 +187,6 @@ test_cancel(void **state)
 	FabricOp ops[2];
 	uint64_t word = 5;
 
-	(void) state;
 	begin(1, 1);
 	client = connect_client();
 	channel_write(&client, stripe_offset(0), &word, 8);
@@ -240,7 +235,6 @@ test_reset_waits(void **state)
 	FabricOp op = op_write(stripe_offset(0), &word, 8);
 	FabricOp bystanders = op_write(stripe_offset(2), &word, 8);
 
-	(void) state;
 	begin(1, 4);
 	/* The second WRITE is late: it lands when the channel is reset, and not after it. */
 	scene.plan = (FabricFaultPlan){.seed = 1, .late_operation = 2};
@@ -283,7 +277,6 @@ test_reset_frees_room(void **state)
 	uint64_t ticket;
 	uint64_t first;
 
-	(void) state;
 	begin(1, 1);
 	client = connect_client();
 	first = read_through(&client, stripe_offset(0));
@@ -310,7 +303,6 @@ test_old_redo_slot(void **state)
 	uint64_t word = 1;
 	FabricOp ops[2];
 
-	(void) state;
 	begin(1, 4);
 	scene.plan = (FabricFaultPlan){.seed = 1, .fail_operation = 1};
 	scene.planned = true;
@@ -345,7 +337,6 @@ test_worker_dies(void **state)
 	FabricOp op = op_write(stripe_offset(0), &word, 8);
 	uint64_t live;
 
-	(void) state;
 	begin(1, 4);
 	clients[0] = connect_client();
 	clients[1] = connect_client();
@@ -381,7 +372,6 @@ test_worker_ends(void **state)
 	uint64_t word = 1;
 	FabricOp op = op_write(stripe_offset(0), &word, 8);
 
-	(void) state;
 	begin(1, 4);
 	client = connect_client();
 	channel_write(&client, stripe_offset(0), &(uint64_t){0}, 8);
@@ -407,7 +397,6 @@ test_next_incarnation(void **state)
 	uint64_t word = 1;
 	FabricOp op = op_write(stripe_offset(0), &word, 8);
 
-	(void) state;
 	begin(1, 4);
 	old = connect_client();
 	channel_write(&old, stripe_offset(0), &(uint64_t){0}, 8);
@@ -443,7 +432,6 @@ test_many_memory_nodes(void **state)
 {
 	static TestChannel clients[2][MEMORY_NODES];
 
-	(void) state;
 	begin(1, 2 * MEMORY_NODES);
 	for (int next = 0; next < 2; next++)
 	{

@@ -18,7 +18,6 @@ test_chains_under_way(void **state)
 	uint64_t tickets[8][7];
 	uint64_t first;
 
-	(void) state;
 	use_network(true);
 	begin(1, 8);
 	for (int i = 0; i < 8; i++)
@@ -61,7 +60,6 @@ test_slot_of_chain_under_way(void **state)
 	FabricOp ops[] = {op_read(stripe_offset(0), &found, 8), op_fetch_add(FABRIC_NODES, stripe_offset(1), 1)};
 	uint64_t first;
 
-	(void) state;
 	use_network(true);
 	begin(1, 1);
 	client = connect_client();
@@ -96,7 +94,6 @@ test_silent_memory_node(void **state)
 	FabricStatus status = FABRIC_LOST;
 	uint64_t count;
 
-	(void) state;
 	use_network(true);
 	scene.timeout_ms = 200;
 	begin(1, 2);
@@ -148,7 +145,6 @@ test_one_attempt_for_all(void **state)
 	FabricStatus status = FABRIC_LOST;
 	uint64_t before;
 
-	(void) state;
 	use_network(true);
 	scene.timeout_ms = 200;
 	begin(1, 5);
@@ -214,7 +210,6 @@ test_others_go_on(void **state)
 	char byte;
 	pid_t child;
 
-	(void) state;
 	scene.cluster++;
 	scene.incarnation = cluster_attach(scene.process.address, scene.cluster);
 	fabric_process_prepare(&other, SMALL_NODE_BYTES, SMALL_NODE_CHANNELS);
@@ -286,7 +281,6 @@ test_worker_killed_inside(void **state)
 	ProxyProcessOptions options = {.workers = 1, .slots = 4, .below = &death};
 	pid_t child;
 
-	(void) state;
 	scene.cluster++;
 	scene.incarnation = cluster_attach(scene.process.address, scene.cluster);
 	test_proxies = proxy_processes_start(&options);

@@ -42,15 +42,12 @@ sleep_on(Sleeper *sleeper, int milliseconds)
 static void
 thread_wake_client(void *argument, uint32_t owner)
 {
-	(void) argument;
 	sem_post(&threads.clients[owner].wake);
 }
 
 static int
 thread_worker_wait(void *argument, const int *descriptors, int count, int milliseconds)
 {
-	(void) descriptors;
-	(void) count;
 	sleep_on(argument, milliseconds);
 	return 0;
 }
@@ -58,7 +55,6 @@ thread_worker_wait(void *argument, const int *descriptors, int count, int millis
 static void
 thread_wake_worker(void *argument, uint32_t worker)
 {
-	(void) argument;
 	sem_post(&threads.workers[worker].wake);
 }
 
@@ -165,7 +161,6 @@ test_threads(void **state)
 	pthread_t workers[MAX_WORKERS];
 	uint64_t count;
 
-	(void) state;
 	begin(MAX_WORKERS, THREAD_SLOTS);
 	for (uint32_t i = 0; i < MAX_WORKERS; i++)
 		close_worker(i);

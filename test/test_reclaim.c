@@ -71,7 +71,6 @@ take_all(CheckedTree *f, bool inner)
 static void
 test_lives(void **state)
 {
-	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind++)
 	{
 		CheckedTree f;
@@ -107,7 +106,6 @@ test_lives(void **state)
 static void
 test_free_is_free(void **state)
 {
-	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind++)
 	{
 		CheckedTree f;
@@ -148,7 +146,6 @@ test_own_incarnation(void **state)
 	uint64_t pointers[OWN], generation, before, bytes = 0;
 	uint32_t count = 0;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	next_incarnation(&f);
@@ -194,7 +191,6 @@ test_not_alone(void **state)
 {
 	CheckedTree f;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	next_incarnation(&f);
@@ -214,7 +210,6 @@ test_merge_first(void **state)
 	CheckedTree f;
 	TreeStatistics statistics;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	next_incarnation(&f);
@@ -238,7 +233,6 @@ test_merge_beside_look(void **state)
 	TreeStatistics statistics;
 	TreeMergeCounts counts;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	next_incarnation(&f);
@@ -296,7 +290,6 @@ test_evicted(void **state)
 	TreeStatistics statistics;
 	uint64_t extents = 0;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	others_create();
@@ -335,7 +328,6 @@ lose_write(void *argument, const char *name, bool before)
 {
 	const FabricFaultPlan plan = {.late_operation = 1};
 
-	(void) argument;
 	if (!before || strncmp(name, "WRITE", 5) != 0)
 		return;
 	assert_int_equal(fabric_fault_set(client.endpoints[0], &plan), FABRIC_OK);
@@ -354,7 +346,6 @@ test_unsettled(void **state)
 	uint32_t last = instance.options.trees - 1;
 	bool hit;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	others_create();
@@ -390,7 +381,6 @@ test_blocks(void **state)
 	CheckedTree f;
 	uint64_t blocks[200], leaf, first;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	require_ok(allocate_node(f.tree, 0, 0, &leaf, &first));
 	next_incarnation(&f);
@@ -456,7 +446,6 @@ dying_body(int number, void *argument)
 	TestClient mine;
 	Tree *tree;
 
-	(void) number;
 	test_client_open(&mine, &instance, 1);
 	if (tree_open(mine.tree, look->f->record.tree, look->f->record.root, &look->f->space->format,
 	              keyspace_compare, (void *) look->f->space, &tree) != TREE_OK ||
@@ -473,7 +462,6 @@ dying_body(int number, void *argument)
 static void
 test_trouble(void **state)
 {
-	(void) state;
 	for (uint64_t i = 1; i < 60; i++)
 	{
 		CheckedTree f;
@@ -517,7 +505,6 @@ test_circle(void **state)
 	uint64_t newest, bytes = 0;
 	uint32_t pieces = 0;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, MANY_ENTRIES);
 	next_incarnation(&f);
@@ -564,7 +551,6 @@ looking_body(int number, void *argument)
 static void
 test_together(void **state)
 {
-	(void) state;
 	for (int round = 0; round < 10; round++)
 	{
 		CheckedTree f;

@@ -27,7 +27,6 @@ test_both_die(void **state)
 	TestChannel channel;
 	pid_t child;
 
-	(void) state;
 	assert_int_equal(service_commit(node.address, area, FABRIC_UNIT_BYTES), FABRIC_OK);
 	child = start_child();
 	if (child == 0)
@@ -93,7 +92,6 @@ test_attach_kills_stuck_client(void **state)
 	int status;
 	pid_t child;
 
-	(void) state;
 	assert_int_equal(service_commit(node.address, area, FABRIC_UNIT_BYTES), FABRIC_OK);
 	child = start_child();
 	if (child == 0)
@@ -127,7 +125,6 @@ test_death_while_reading(void **state)
 	TestChannel channel;
 	uint64_t word;
 
-	(void) state;
 	assert_int_equal(service_commit(node.address, area, FABRIC_UNIT_BYTES), FABRIC_OK);
 	channel_open(&channel, node.address, CLUSTER, incarnation);
 	for (uint64_t round = 1; round <= 2; round++)
@@ -157,7 +154,6 @@ test_reader_is_not_starved(void **state)
 	TestChannel channel;
 	pid_t children[2];
 
-	(void) state;
 	assert_int_equal(service_commit(node.address, area, FABRIC_UNIT_BYTES), FABRIC_OK);
 	channel_open(&channel, node.address, CLUSTER, incarnation);
 	for (int i = 0; i < 2; i++)
@@ -201,7 +197,6 @@ test_record_with_next_owner(void **state)
 	TestChannel old;
 	TestChannel next;
 
-	(void) state;
 	assert_int_equal(service_commit(node.address, area, FABRIC_UNIT_BYTES), FABRIC_OK);
 	channel_open(&old, node.address, CLUSTER, incarnation);
 	incarnation = cluster_attach(node.address, CLUSTER);
@@ -233,7 +228,6 @@ test_death_with_child_alive(void **state)
 	uint64_t begin;
 	pid_t child;
 
-	(void) state;
 	assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
 	child = start_child();
 	if (child == 0)

@@ -171,7 +171,6 @@ test_death_in_rewrite(void **state)
 {
 	static const uint32_t lines[] = {1, 2, 31, 32, 63};
 
-	(void) state;
 	fixture_open(&options);
 	assert_false(die_and_recover(1, 0, false));
 	assert_false(die_and_recover(1, 17, false));
@@ -198,7 +197,6 @@ test_later_write_is_not_undone(void **state)
 	pid_t child;
 	int status;
 
-	(void) state;
 	fixture_open(&options);
 	fflush(NULL);
 	child = fork();
@@ -250,7 +248,6 @@ test_replay(void **state)
 	FabricDeadChannel dead = {.write_offset = NODE_OFFSET, .write_bytes = geometry.leaf_bytes};
 	uint32_t leaf_bytes = geometry.leaf_bytes;
 
-	(void) state;
 	make_node(&geometry, old, 0, 5);
 	make_node(&geometry, new, 0, 6);
 
@@ -279,7 +276,6 @@ test_replay_mixture(void **state)
 	FabricDeadChannel dead = {.write_offset = UINT64_MAX, .write_unknown = true};
 	FabricDeadChannel local = {.write_offset = UINT64_MAX};
 
-	(void) state;
 	for (uint32_t level = 0; level < 2; level++)
 	{
 		uint32_t bytes = node_bytes(&geometry, level);

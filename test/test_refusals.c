@@ -62,7 +62,6 @@ test_keys_wanted(void **state)
 	char path[192];
 	char line[200];
 
-	(void) state;
 	snprintf(path, sizeof(path), "%s/mine", node.process.directory);
 	expect_connect(address, node.process.key_file, FABRIC_OK, "");
 	expect_connect(address, NULL, FABRIC_DENIED, "serves only clients with a key");
@@ -88,7 +87,6 @@ test_key_not_wanted(void **state)
 {
 	char path[192];
 
-	(void) state;
 	snprintf(path, sizeof(path), "%s/mine", node.process.directory);
 	write_key_file(path, "tests 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n", 0600);
 	expect_connect(node.process.network_address, path, FABRIC_DENIED, "it has no keys");
@@ -106,7 +104,6 @@ test_others_told_nothing(void **state)
 	static const size_t counts[] = {28, 4, 24};
 	uint8_t byte;
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 	{
 		int descriptor = raw_socket(&node.process);
@@ -150,7 +147,6 @@ test_device_not_here(void **state)
 	uint32_t bytes;
 	RawClient raw;
 
-	(void) state;
 	raw_open(&raw, &node.process, NULL);
 	assert_int_equal(say_hello(&raw, 0, false, &usual), FABRIC_OK);
 	raw_close(&raw);
@@ -220,7 +216,6 @@ test_next_client(void **state)
 	uint8_t bytes[RAW_FRAME_BYTES];
 	RawClient raw;
 
-	(void) state;
 	raw_open(&raw, &node.process, node.keyed ? &node.key : NULL);
 	expect_version_told(&raw);
 	snprintf(told, sizeof(told), "a client speaks version %u of the protocol, and this is version %u",
@@ -268,7 +263,6 @@ test_next_node(void **state)
 	char address[200];
 	pid_t child;
 
-	(void) state;
 	snprintf(told, sizeof(told), "the memory node speaks version %u of the protocol, and this is version %u",
 	         NEXT_VERSION, FRAME_VERSION);
 	assert_int_equal(bind(listener, (struct sockaddr *) &network, sizeof(network)), 0);
@@ -449,7 +443,6 @@ test_wild_node(void **state)
 	int listener = played_node(address);
 	pid_t child;
 
-	(void) state;
 	child = start_wild_node(listener);
 	for (int i = 0; i < WILD_CAPABILITIES; i++)
 	{
@@ -525,7 +518,6 @@ test_wild_answers(void **state)
 	int listener = played_node(address);
 	pid_t child;
 
-	(void) state;
 	child = start_answering_node(listener);
 	for (size_t i = 0; i < WILD_ANSWERS; i++)
 	{
@@ -652,7 +644,6 @@ test_answer_to_chain_before_reset(void **state)
 {
 	Play play;
 
-	(void) state;
 	play_begin(&play, answer_after_reset, PATIENCE_MS);
 	play_post(&play, 0);
 	assert_int_equal(fabric_reset(play.endpoint), FABRIC_OK);
@@ -678,7 +669,6 @@ test_post_after_break(void **state)
 	Play play;
 	uint64_t tickets[2];
 
-	(void) state;
 	play_begin(&play, hang_up, PATIENCE_MS);
 	tickets[0] = play_post(&play, 0);
 	while (!fabric_ended(play.endpoint, tickets[0]))
@@ -704,7 +694,6 @@ test_all_chains_are_fenced(void **state)
 	Play play;
 	uint64_t tickets[2];
 
-	(void) state;
 	play_begin(&play, fence_first_chain, PATIENCE_MS);
 	for (int i = 0; i < 2; i++)
 		tickets[i] = play_post(&play, i);
@@ -728,7 +717,6 @@ test_more_places_than_ours(void **state)
 {
 	Play play;
 
-	(void) state;
 	play_begin(&play, offer_many_places, PATIENCE_MS);
 	assert_int_equal(fabric_capabilities(play.endpoint)->max_outstanding, TRANSPORT_TICKETS);
 	play_end(&play);
@@ -756,7 +744,6 @@ test_one_deadline(void **state)
 {
 	Play play;
 
-	(void) state;
 	play_begin(&play, answer_late_only, 10 * LATE_MS);
 	assert_int_equal(fabric_wait(play.endpoint, play_post(&play, 0)), FABRIC_TIMED_OUT);
 	play_end(&play);

@@ -218,7 +218,6 @@ test_own_write(void **state)
 {
 	uint64_t image[NODE_MAX_BYTES / 8];
 
-	(void) state;
 	for (int restart = 0; restart < 2; restart++)
 	{
 		pid_t child;
@@ -248,7 +247,6 @@ test_successors_write(void **state)
 	uint64_t image[NODE_MAX_BYTES / 8];
 	pid_t first, second;
 
-	(void) state;
 	images_open();
 	first = start(write_and_pass_on);
 	second = start(take_over);
@@ -267,7 +265,6 @@ test_successors_write(void **state)
 static void
 test_left_in_doubt(void **state)
 {
-	(void) state;
 	for (int landed = 0; landed < 2; landed++)
 	{
 		static Actor actor;

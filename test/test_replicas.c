@@ -134,21 +134,18 @@ equal_and_alone(KeySpaceKind kind)
 static void
 test_lossless(void **state)
 {
-	(void) state;
 	equal_and_alone(KEYSPACE_16);
 }
 
 static void
 test_wide(void **state)
 {
-	(void) state;
 	equal_and_alone(KEYSPACE_32_WHOLE);
 }
 
 static void
 test_images(void **state)
 {
-	(void) state;
 	equal_and_alone(KEYSPACE_64_FULL);
 }
 
@@ -215,7 +212,6 @@ typedef enum Tearing
 static void
 test_one_tears(void **state)
 {
-	(void) state;
 	for (int tearing = 0; tearing < TEARINGS; tearing++)
 		for (int later = 0; later < 2; later++)
 		{
@@ -266,7 +262,6 @@ test_build(void **state)
 	TreeBulk *bulk;
 	CheckedTree f;
 
-	(void) state;
 	fixture_open(&fixture_options);
 	replicated_open(&f, KEYSPACE_64_OVERFLOW);
 	require_ok(tree_bulk_open(f.tree, &wal, &bulk));
@@ -296,7 +291,6 @@ test_cost(void **state)
 	CheckedTree f;
 	TreeCounters before, after;
 
-	(void) state;
 	replicated_open(&f, KEYSPACE_16);
 	insert_random(&f, 20, RANGE, 0);
 	tree_counters(f.tree, &before);
@@ -318,7 +312,6 @@ test_extents(void **state)
 	DirectoryReplica copy, again;
 	CheckedTree f;
 
-	(void) state;
 	replicated_open(&f, KEYSPACE_32_WHOLE);
 	insert_random(&f, MANY, RANGE, 0);
 	for (uint32_t i = 0; i < NODES; i++)
@@ -354,7 +347,6 @@ test_one_memory_node(void **state)
 		.flags = TREE_RECORD_REPLICATED, .format = keyspace(KEYSPACE_16)->format, .database = 1};
 	TreeNodeStatus status;
 
-	(void) state;
 	tree_node_close(instance.shared, 1);
 	assert_int_equal(tree_create(client.tree, &record), TREE_UNREACHABLE);
 	assert_non_null(strstr(tree_detail(client.tree), "second memory node"));
@@ -373,7 +365,6 @@ test_record(void **state)
 	TreeRecord change = {0}, record;
 	CheckedTree f;
 
-	(void) state;
 	replicated_open(&f, KEYSPACE_16);
 	change.tree = f.record.tree;
 	change.root = f.record.root;
@@ -413,7 +404,6 @@ test_home_lost_midway(void **state)
 {
 	CheckedTree f;
 
-	(void) state;
 	fixture_open(&fixture_options);
 	replicated_open(&f, KEYSPACE_64_OVERFLOW);
 	insert_random(&f, MANY / 4, RANGE, 0);
@@ -444,9 +434,6 @@ static struct
 static void
 act_midway(void *argument, const char *name, bool before)
 {
-	(void) argument;
-	(void) name;
-	(void) before;
 	if (++midway.passed == midway.step)
 		midway.act(midway.fixture);
 }
@@ -483,7 +470,6 @@ test_home_closed_midway(void **state)
 {
 	bool acted = true;
 
-	(void) state;
 	for (int step = 1; acted; step++)
 	{
 		CheckedTree f;
@@ -512,9 +498,6 @@ static FabricEndpoint *fencer_endpoint;
 static FabricEndpoint *
 connect_anew(void *argument, uint32_t number, char *detail)
 {
-	(void) argument;
-	(void) number;
-	(void) detail;
 	return fencer_endpoint;
 }
 
@@ -544,7 +527,6 @@ test_home_fenced_midway(void **state)
 	bool acted = true;
 	int differed = 0;
 
-	(void) state;
 	for (int step = 1; acted; step++)
 	{
 		TreeReplicaCounts counts;
@@ -579,7 +561,6 @@ test_replica_away(void **state)
 	TreeReplicaCounts counts;
 	CheckedTree f;
 
-	(void) state;
 	fixture_open(&fixture_options);
 	replicated_open(&f, KEYSPACE_64_OVERFLOW);
 	insert_random(&f, MANY / 4, RANGE, 0);
@@ -609,7 +590,6 @@ test_replica_lost_midway(void **state)
 {
 	CheckedTree f;
 
-	(void) state;
 	fixture_open(&fixture_options);
 	replicated_open(&f, KEYSPACE_64_OVERFLOW);
 	insert_random(&f, MANY / 4, RANGE, 0);
@@ -646,7 +626,6 @@ test_lost_chains(void **state)
 	uint64_t marks = 0;
 	CheckedTree f;
 
-	(void) state;
 	replicated_open(&f, KEYSPACE_64_FULL);
 	insert_random(&f, MANY / 4, RANGE, 0);
 	for (uint64_t i = 0; i < 60; i++)
@@ -707,7 +686,6 @@ test_links_in_ring(void **state)
 	TreeLeafSeen first;
 	CheckedTree f;
 
-	(void) state;
 	replicated_open(&f, KEYSPACE_16);
 	for (uint64_t i = 0; i < 500; i++)
 		insert(&f, i, i);
@@ -732,7 +710,6 @@ test_repair(void **state)
 {
 	CheckedTree f;
 
-	(void) state;
 	replicated_open(&f, KEYSPACE_64_FULL);
 	insert_random(&f, MANY / 4, RANGE, 0);
 	replica_damage(&f);
@@ -749,7 +726,6 @@ test_doubt(void **state)
 {
 	CheckedTree f;
 
-	(void) state;
 	replicated_open(&f, KEYSPACE_16);
 	insert_random(&f, MANY / 4, RANGE, 0);
 	state_replicas_doubt(instance.shared, f.record.tree);
@@ -790,7 +766,6 @@ test_lost_doubt(void **state)
 	CheckedTree f;
 	uint64_t lost, later;
 
-	(void) state;
 	assert_false(tree_replicas_lost_doubts(instance.shared, &lost));
 	replicated_open(&f, KEYSPACE_16);
 	state_replicas_doubt(instance.shared, stranger);

@@ -127,7 +127,6 @@ test_pipelined_calls(void **state)
 	FabricStatus status;
 	uint32_t answered = 0;
 
-	(void) state;
 	open_stage(16 * MEGABYTE, no_quotas);
 	request.tree = create(0, 1).record.tree;
 	for (uint32_t i = 0; i < PIPELINED; i++)
@@ -160,7 +159,6 @@ test_looks(void **state)
 	uint32_t rounds = 0;
 	FabricStatus status;
 
-	(void) state;
 	open_stage(4096 * MEGABYTE, no_quotas);
 	tables = &stage.door.service->tables;
 	created = create(0, 1);
@@ -221,7 +219,6 @@ test_drop(void **state)
 	ServiceTables *tables;
 	uint64_t left;
 
-	(void) state;
 	open_stage(256 * MEGABYTE, no_quotas);
 	tables = &stage.door.service->tables;
 	tree.tree = create(0, 1).record.tree;
@@ -278,14 +275,12 @@ wait_for_quarantine(const uint64_t quotas[DOOR_TENANTS])
 static void
 test_full_node(void **state)
 {
-	(void) state;
 	wait_for_quarantine(no_quotas);
 }
 
 static void
 test_full_quota(void **state)
 {
-	(void) state;
 	wait_for_quarantine((const uint64_t[DOOR_TENANTS]){EXTENT_MIN_BYTES * 8, 0});
 }
 
@@ -297,7 +292,6 @@ test_places_of_trees(void **state)
 	ServiceTables *tables;
 	FabricStatus status;
 
-	(void) state;
 	open_stage(16 * MEGABYTE, no_quotas);
 	tables = &stage.door.service->tables;
 	/* A quarter of them is the other tenant's. */
@@ -336,7 +330,6 @@ test_waits_and_goes(void **state)
 	DirectoryExtentRequest extent = {.extents = 1};
 	uint64_t trees;
 
-	(void) state;
 	open_stage(SERVICE_MIN_BYTES, no_quotas);
 	tables = &stage.door.service->tables;
 	tree.tree = extent.tree = create(0, 1).record.tree;

@@ -55,7 +55,6 @@ scan_leading_bit(void **state)
 {
 	CheckedTree f;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	for (uint64_t i = 0; i < 3000; i++)
 		insert(&f, KEYSPACE_LIMIT / 2 - 1500 + i, i);
@@ -76,7 +75,6 @@ scan_by_prefix(void **state)
 {
 	CheckedTree f;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_32_WHOLE);
 	insert_random(&f, 8000, 1 << 16, 1);
 	for (uint64_t i = 0; i < 17; i++)
@@ -102,7 +100,6 @@ scan_by_comparator(void **state)
 {
 	CheckedTree f;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_64_FULL);
 	insert_random(&f, 2000, 1000, 1);
 	for (uint64_t i = 0; i < 20; i++)
@@ -251,7 +248,6 @@ scan_ordered(KeySpaceKind kind)
 static void
 scan_ordered_bases(void **state)
 {
-	(void) state;
 	scan_ordered(KEYSPACE_32_PREFIX);
 	scan_ordered(KEYSPACE_64_PREFIX);
 }
@@ -263,7 +259,6 @@ scan_claims(void **state)
 	CheckedTree f;
 	uint64_t ordered;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_32_PREFIX);
 	load_pairs(&f, 20);
 	vacuum(&f);
@@ -287,7 +282,6 @@ scan_tied_tails(void **state)
 {
 	CheckedTree f;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_32_TIED);
 	for (uint64_t i = 0; i < 300; i++)
 		insert(&f, 32 * i, i);
@@ -329,7 +323,6 @@ scan_reads_ahead(void **state)
 	TreeStatistics statistics;
 	uint64_t problems;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	for (uint64_t i = 0; i < 20000; i++)
 		insert(&f, i, i);
@@ -375,7 +368,6 @@ scan_stops_reading(void **state)
 	int64_t place = 0;
 	TreeStatus status;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	for (uint64_t i = 0; i < 5000; i++)
 		insert(&f, i, i);
@@ -459,7 +451,6 @@ scan_changing(KeySpaceKind kind, TreeDirection direction)
 static void
 scan_forward_while_splitting(void **state)
 {
-	(void) state;
 	scan_changing(KEYSPACE_16, TREE_FORWARD);
 	scan_changing(KEYSPACE_64_OVERFLOW, TREE_FORWARD);
 }
@@ -467,7 +458,6 @@ scan_forward_while_splitting(void **state)
 static void
 scan_backward_while_splitting(void **state)
 {
-	(void) state;
 	scan_changing(KEYSPACE_16, TREE_BACKWARD);
 	scan_changing(KEYSPACE_64_OVERFLOW, TREE_BACKWARD);
 }
@@ -481,7 +471,6 @@ scan_images_gone(void **state)
 	TreeKey key;
 	uint64_t gone = 0, there = 0;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_64_PREFIX);
 	for (uint64_t i = 0; i < 30; i++)
 		insert(&f, i, i);
@@ -527,7 +516,6 @@ scan_jumps(void **state)
 	volatile uint64_t jumps = 0;
 	volatile uint64_t n;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_64_PREFIX);
 	insert_random(&f, 150, 100, 1);
 	scan = f.scan;
@@ -590,7 +578,6 @@ scan_is_stopped(void **state)
 {
 	CheckedTree f;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	for (uint64_t i = 0; i < 3000; i++)
 		insert(&f, i, 3 * i + 1); /* every third block's TIDs are dead, 66 numbers in a row: whole leaves */
@@ -623,7 +610,6 @@ scan_is_told_of_removals(void **state)
 	CheckedTree f;
 	const TreeBatch *batch;
 
-	(void) state;
 	for (KeySpaceKind kind = 0; kind < KEYSPACES; kind++)
 	{
 		checked_tree_open(&f, kind);

@@ -200,7 +200,6 @@ take_ranges(KeySpaceKind kind)
 static void
 every_entry_once(void **state)
 {
-	(void) state;
 	take_ranges(KEYSPACE_16);
 	take_ranges(KEYSPACE_32_WHOLE);
 	take_ranges(KEYSPACE_32_TIED);
@@ -238,7 +237,6 @@ take_splitting(KeySpaceKind kind, TreeDirection direction)
 static void
 every_entry_once_while_splitting(void **state)
 {
-	(void) state;
 	take_splitting(KEYSPACE_16, TREE_FORWARD);
 	take_splitting(KEYSPACE_16, TREE_BACKWARD);
 	take_splitting(KEYSPACE_64_OVERFLOW, TREE_FORWARD);
@@ -254,7 +252,6 @@ leaves_are_taken_together(void **state)
 	CheckedTree f;
 	uint64_t problems, chains = 0, tid = 0;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	for (uint64_t i = 0; i < 20000; i++)
 		insert(&f, i, i);
@@ -284,7 +281,6 @@ misuse_is_refused(void **state)
 	TreeScanPosition position, none = {0};
 	CheckedTree f;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	insert_random(&f, 1000, 1000, 1);
 	assert_int_equal(tree_scan_take(f.scan, &position), TREE_INVALID);

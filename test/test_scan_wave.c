@@ -46,7 +46,6 @@ test_check(void **state)
 	TreeStatistics statistics;
 	uint64_t problems, before;
 
-	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, ENTRIES, 4000);
 	before = client.tree->counters.round_trips;
 	assert_int_equal(tree_check(tree, NULL, NULL, NULL, &statistics, &problems), TREE_OK);
@@ -66,7 +65,6 @@ test_deep(void **state)
 	TreeStatistics statistics;
 	uint64_t problems;
 
-	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, ENTRIES, 4000);
 	assert_int_equal(tree_check(tree, NULL, NULL, NULL, &statistics, &problems), TREE_OK);
 	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
@@ -101,7 +99,6 @@ test_lost(void **state)
 	uint32_t entries = 6000;
 	bool lost = true;
 
-	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, entries, 4000);
 	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
 	assert_int_equal(scan_all(scan, TREE_FORWARD), entries);
@@ -198,7 +195,6 @@ seek_all(TreeScan *scan, const TreeKey *keys, bool forward, uint32_t expected)
 static void
 note_leaf(void *argument, uint64_t leaf)
 {
-	(void) leaf;
 	(*(uint32_t *) argument)++;
 }
 
@@ -209,7 +205,6 @@ test_seeks(void **state)
 	Tree *tree = many_tree(&narrow);
 	TreeScan *scan;
 
-	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, ENTRIES, 4000);
 	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
 	for (int forward = 0; forward < 2; forward++)
@@ -260,7 +255,6 @@ test_seeks_lost(void **state)
 	TreeKey keys[SEEKS];
 	FabricFaultPlan plan = {.seed = 1};
 
-	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, ENTRIES, 4000);
 	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
 	seek_keys(keys, ENTRIES, true);
@@ -282,9 +276,6 @@ test_seeks_lost(void **state)
 static bool
 is_entry(void *argument, uint32_t block, uint16_t offset)
 {
-	(void) argument;
-	(void) block;
-	(void) offset;
 	return true;
 }
 
@@ -300,7 +291,6 @@ test_seeks_merge(void **state)
 	TreeVacuumCounts counts = {0};
 	TreeMergeCounts merged = {0};
 
-	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, ENTRIES, 4000);
 	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
 	seek_keys(keys, ENTRIES, true);

@@ -21,7 +21,6 @@ static int happened_count;
 static void
 happen(void *argument, uint64_t number)
 {
-	(void) argument;
 	happened[happened_count++] = number;
 }
 
@@ -36,7 +35,6 @@ test_events_in_order(void **state)
 {
 	uint64_t time = SECOND;
 
-	(void) state;
 	happened_count = 0;
 	scheduler_open(1);
 	for (uint64_t i = 0; i < 2000; i++)
@@ -79,7 +77,6 @@ test_events_near_and_far(void **state)
 	static uint64_t left[CHAINS];
 	uint64_t time = SECOND;
 
-	(void) state;
 	scheduler_open(2);
 	chain_time = chain_events = 0;
 	for (int i = 0; i < CHAINS; i++)
@@ -123,7 +120,6 @@ test_wait_and_wake(void **state)
 {
 	Pair pair = {0};
 
-	(void) state;
 	scheduler_open(1);
 	pair.waiter = coroutine_start(wait_body, &pair, false);
 	coroutine_start(wake_body, &pair, false);
@@ -157,7 +153,6 @@ test_wake_before_wait(void **state)
 {
 	Pair pair = {0};
 
-	(void) state;
 	scheduler_open(1);
 	pair.waiter = coroutine_start(late_wait_body, &pair, false);
 	coroutine_start(wake_early_body, &pair, false);
@@ -202,7 +197,6 @@ test_end_of_a_coroutine(void **state)
 {
 	Killer killer = {0};
 
-	(void) state;
 	scheduler_open(1);
 	killer.victim = coroutine_start(count_body, &killer.count, false);
 	assert_false(coroutine_has_ended(killer.victim));
@@ -216,7 +210,6 @@ test_end_of_a_coroutine(void **state)
 static void
 wait_for_ever(void *argument)
 {
-	(void) argument;
 	coroutine_wait(SCHEDULER_NEVER);
 }
 
@@ -225,7 +218,6 @@ test_runs_that_do_not_end(void **state)
 {
 	uint64_t counted = 0;
 
-	(void) state;
 	/* Nothing can happen any more. */
 	scheduler_open(1);
 	coroutine_start(wait_for_ever, NULL, false);
@@ -274,7 +266,6 @@ random_run(uint64_t seed)
 static void
 test_same_seed_same_run(void **state)
 {
-	(void) state;
 	for (uint64_t seed = 1; seed < 20; seed++)
 	{
 		assert_true(random_run(seed) == random_run(seed));
@@ -335,7 +326,6 @@ test_system_in_virtual_time(void **state)
 {
 	uint64_t random = 0;
 
-	(void) state;
 	for (int i = 0; i < 2; i++)
 	{
 		Times times = {0};

@@ -55,7 +55,6 @@ test_keys(void **state)
 	FabricKey key;
 	RawClient raw;
 
-	(void) state;
 	snprintf(path, sizeof(path), "%s/enemy", node.process.directory);
 	/* Its own key passes: what follows fails for what it is. */
 	assert_int_equal(try_key_file(node.process.key_file), FABRIC_OK);
@@ -89,7 +88,6 @@ test_key_without_need(void **state)
 {
 	char path[192];
 
-	(void) state;
 	snprintf(path, sizeof(path), "%s/enemy", node.process.directory);
 	write_file(path, "tests 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n");
 	assert_int_equal(try_key_file(path), FABRIC_DENIED);
@@ -182,7 +180,6 @@ test_replayed_session(void **state)
 	struct pollfd polled = {.events = POLLIN};
 	size_t answered = 0;
 
-	(void) state;
 	record_session(&session);
 	before = enemy_incarnation();
 	polled.fd = raw_socket(&node.process);
@@ -209,7 +206,6 @@ test_truncated_session(void **state)
 {
 	static Session session;
 
-	(void) state;
 	record_session(&session);
 	for (size_t length = 0; length <= session.bytes; length += node.keyed ? 7 : 3)
 	{
@@ -249,7 +245,6 @@ test_oversized_frames(void **state)
 	static const uint32_t lengths[] = {FRAME_MAX_PAYLOAD + 1, 1u << 20, INT32_MAX, UINT32_MAX - 7,
 	                                   UINT32_MAX};
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
 	{
 		for (int introduced = 0; introduced < 2; introduced++)
@@ -278,7 +273,6 @@ test_strange_headers(void **state)
 	uint8_t header[FRAME_HEAD_BYTES];
 	RawClient raw;
 
-	(void) state;
 	open_enemy(&raw);
 	raw_send(&raw, text, sizeof(text));
 	raw_expect_closed(&raw);
@@ -309,7 +303,6 @@ test_chain_without_channel(void **state)
 	FabricOp read = op_read(0, &word, 8);
 	RawClient raw;
 
-	(void) state;
 	open_enemy(&raw);
 	while (raw_hello(&raw, ENEMY, incarnation, NULL) == FABRIC_OK)
 	{
@@ -340,7 +333,6 @@ test_reordered_frames(void **state)
 	FabricCapabilities capabilities;
 	RawClient raw;
 
-	(void) state;
 	/* Before HELLO: calls and ATTACH are refused; a chain ends the connection, as without a channel later. */
 	open_enemy(&raw);
 	assert_int_equal(raw_call(&raw, SERVICE_ECHO, "x", 1, reply, NULL), FABRIC_PROTOCOL);
@@ -413,7 +405,6 @@ test_random_frames(void **state)
 	RawClient raw;
 	bool open = false;
 
-	(void) state;
 	for (int round = 0; round < RANDOM_ROUNDS; round++)
 	{
 		size_t count = random_frame(bytes, &seed, (uint64_t) round);
@@ -463,7 +454,6 @@ test_forbidden_chains(void **state)
 	FabricCapabilities capabilities;
 	RawClient raw;
 
-	(void) state;
 	open_channel(&raw, &capabilities);
 	{
 		const uint64_t redo = capabilities.redo_offset;
@@ -563,7 +553,6 @@ test_memory_of_nobody(void **state)
 	uint64_t words[8];
 	uint64_t places[3];
 
-	(void) state;
 	open_channel(&raw, &capabilities);
 	places[0] = capabilities.region_bytes[FABRIC_NODES] - FABRIC_UNIT_BYTES;
 	places[1] = capabilities.redo_offset + FABRIC_REDO_BYTES;
@@ -603,7 +592,6 @@ test_foreign_tenant(void **state)
 	FabricOp swap = op_compare_swap(FABRIC_NODES, offset, 0, 1);
 	FabricOp lock = op_fetch_add(FABRIC_LOCKS, 0, 7);
 
-	(void) state;
 	/* The witness's cluster is not for us: neither by name nor to be attached. */
 	raw_open(&raw, &node.process, &node.foreign_key);
 	assert_int_equal(raw_hello(&raw, HOSTILE_WITNESS, 0, NULL), FABRIC_DENIED);
@@ -638,7 +626,6 @@ test_foreign_channel(void **state)
 	FabricCapabilities capabilities;
 	RawClient raw;
 
-	(void) state;
 	raw_open(&raw, &node.process, node.keyed ? &node.foreign_key : NULL);
 	assert_int_equal(raw_hello(&raw, ENEMY, 0, &capabilities), FABRIC_OK);
 	raw_close(&raw);

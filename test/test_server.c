@@ -55,7 +55,6 @@ test_states_of_memory(void **state)
 	uint64_t area = service_info(node.address).first_unit;
 	uint64_t word = 5;
 
-	(void) state;
 	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
 	assert_int_equal(service_info(node.address).generation, 1);
 	assert_int_equal(service_commit(node.address, area, FABRIC_UNIT_BYTES), FABRIC_OK);
@@ -169,7 +168,6 @@ test_other_sizes(void **state)
 	uint64_t area, word = 77, used = 1, uuid[2];
 	static Crowd crowd;
 
-	(void) state;
 	fabric_process_stop(&node, SIGTERM);
 	node.node_bytes = units[0] * FABRIC_UNIT_BYTES;
 	node.max_channels = channels[0];
@@ -241,7 +239,6 @@ test_drain(void **state)
 	uint32_t incarnation = cluster_attach(node.address, CLUSTER);
 	uint64_t word;
 
-	(void) state;
 	fabric_process_stop(&node, SIGTERM);
 	node.drain_ms = 60000;
 	fabric_process_start(&node);
@@ -304,7 +301,6 @@ test_huge_pages(void **state)
 	char path[224];
 	uint64_t first, end;
 
-	(void) state;
 	fabric_process_stop(&node, SIGTERM);
 	if (!mount_here("tmpfs", "size=64m", directory, sizeof(directory)))
 		skip();
@@ -365,7 +361,6 @@ test_hugetlbfs(void **state)
 	uint64_t first, end;
 	FabricStatus status;
 
-	(void) state;
 	fabric_process_stop(&node, SIGTERM);
 	if (!mount_here("hugetlbfs", "pagesize=2M", directory, sizeof(directory)))
 		skip();
@@ -431,7 +426,6 @@ remove_kept(void *argument, const SetAsideFile *file)
 {
 	char detail[FABRIC_DETAIL_BYTES];
 
-	(void) argument;
 	assert_int_equal(set_aside_remove(node.memory_path, SET_ASIDE_MEMORY, file->path, detail), FABRIC_OK);
 }
 
@@ -451,7 +445,6 @@ test_damaged_segments_are_set_aside(void **state)
 		{offsetof(MemoryHeader, service_bytes[1]), 8},
 	};
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++)
 	{
 		uint64_t area = service_info(node.address).first_unit;
@@ -527,7 +520,6 @@ test_what_is_not_ours_is_left_alone(void **state)
 	char other[192];
 	const uint64_t magic = 0x6262626262626262ull;
 
-	(void) state;
 	snprintf(other, sizeof(other), "%s.other", node.memory_path);
 	fabric_process_stop(&node, SIGTERM);
 	/* A segment that is none any more. */
@@ -566,7 +558,6 @@ test_segments_of_others(void **state)
 {
 	char other[192];
 
-	(void) state;
 	snprintf(other, sizeof(other), "%s.other", node.memory_path);
 	fabric_process_stop(&node, SIGTERM);
 	for (int bit = 0; bit < 6; bit++)
@@ -595,7 +586,6 @@ test_segments_of_others(void **state)
 static void
 test_memory_cut_short(void **state)
 {
-	(void) state;
 	for (int round = 0; round < 2; round++)
 	{
 		uint32_t incarnation = cluster_attach(node.address, CLUSTER);
@@ -634,7 +624,6 @@ test_one_daemon_by_any_name(void **state)
 	char detail[FABRIC_DETAIL_BYTES] = "";
 	char other[192], lock[200];
 
-	(void) state;
 	snprintf(other, sizeof(other), "%s2", node.memory_path);
 	snprintf(lock, sizeof(lock), "%s.lock", other);
 	assert_int_equal(rename(node.memory_path, other), 0);
@@ -657,7 +646,6 @@ test_one_daemon(void **state)
 	char detail[FABRIC_DETAIL_BYTES] = "";
 	char other[192];
 
-	(void) state;
 	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_EXISTS);
 	assert_null(server);
 	assert_true(strlen(detail) > 0);
@@ -688,7 +676,6 @@ test_pages(void **state)
 	FabricOp op = op_write(info.first_unit, words, sizeof(words));
 	FabricOp add = op_fetch_add(FABRIC_NODES, info.first_unit, 1);
 
-	(void) state;
 	channel_open(&channel, node.address, CLUSTER, incarnation);
 	/* Memory that is not granted cannot be changed, and reads as zeroes without taking pages. */
 	assert_int_equal(fabric_execute(channel.endpoint, &op, 1), FABRIC_RANGE);
@@ -732,7 +719,6 @@ static uint32_t room_warnings, size_warnings;
 static void
 count_warnings(void *argument, FabricLogLevel level, const char *message)
 {
-	(void) argument;
 	room_warnings += level == FABRIC_LOG_WARNING && strstr(message, "% full") != NULL;
 	size_warnings += level == FABRIC_LOG_WARNING && strstr(message, "mount it larger") != NULL;
 }
@@ -750,7 +736,6 @@ test_room_is_told(void **state)
 	char path[224];
 	uint64_t first, end;
 
-	(void) state;
 	fabric_process_stop(&node, SIGTERM);
 	if (!mount_here("tmpfs", "size=16m", directory, sizeof(directory)))
 		skip();
@@ -794,7 +779,6 @@ test_full_file_system(void **state)
 	FabricStatus status = FABRIC_OK;
 	uint64_t taken = 0;
 
-	(void) state;
 	if (!mount_here("tmpfs", "size=1m", mount_point, sizeof(mount_point)))
 		skip();
 	memset(&small, 0, sizeof(small));
@@ -868,7 +852,6 @@ test_strange_clients(void **state)
 	int descriptor = connect_raw();
 	int silent = connect_raw();
 
-	(void) state;
 	/* Bytes of no protocol, a length beyond all bounds, another version: disconnected. */
 	assert_int_equal(send(descriptor, "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 18);
 	assert_true(is_disconnected(descriptor));
@@ -921,7 +904,6 @@ test_client_that_does_not_read(void **state)
 	size_t left = 0;
 	uint64_t answered = 0;
 
-	(void) state;
 	frame_put_hello(&payload, &hello);
 	frame.length = payload.position;
 	frame_encode(&frame, frame_bytes);
@@ -969,7 +951,6 @@ test_long_socket_path(void **state)
 	char lock[256];
 	TestChannel control;
 
-	(void) state;
 	snprintf(directory, sizeof(directory), "%s/%0100d", node.directory, 1);
 	assert_int_equal(mkdir(directory, 0700), 0);
 	snprintf(far.memory_path, sizeof(far.memory_path), "%s/far", node.directory);
@@ -1007,7 +988,6 @@ expect_denied_for_others(void)
 static void
 test_other_users_are_denied(void **state)
 {
-	(void) state;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(chmod(node.directory, 0755), 0);
@@ -1039,7 +1019,6 @@ status_for(uint32_t user, uint32_t group, uint32_t more)
 static void
 test_named_users_are_served(void **state)
 {
-	(void) state;
 	if (geteuid() != 0)
 		skip();
 	fabric_process_stop(&node, SIGTERM);
@@ -1063,9 +1042,6 @@ static FabricStatus
 echo_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request,
           uint32_t request_bytes, void *reply, uint32_t *reply_bytes)
 {
-	(void) argument;
-	(void) peer;
-	(void) method;
 	memcpy(reply, request, request_bytes);
 	*reply_bytes = request_bytes;
 	return FABRIC_OK;
@@ -1110,7 +1086,6 @@ test_embedded_server(void **state)
 	uint64_t end;
 	uint32_t bytes = sizeof(echo);
 
-	(void) state;
 	fabric_process_stop(&node, SIGTERM);
 	dead.server = &server;
 	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);

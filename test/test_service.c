@@ -44,7 +44,6 @@ test_create_and_drop(void **state)
 	FabricOp op;
 	uint64_t freed;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = 8 * MEGABYTE});
 	status = fixture_node_status(0);
 	assert_int_equal(status.bytes_total, 8 * MEGABYTE);
@@ -92,7 +91,6 @@ test_ids_are_not_reused(void **state)
 	TreeRecord record;
 	uint64_t last = 0;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = 8 * MEGABYTE});
 	for (int round = 0; round < 3; round++)
 	{
@@ -124,7 +122,6 @@ test_extents(void **state)
 	uint32_t extents = 1;
 	TreeStatus status;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = 16 * MEGABYTE});
 	test_tree_create(&client, &narrow, &record);
 	for (;;)
@@ -168,7 +165,6 @@ test_largest_extents(void **state)
 	TreeRecord record;
 	uint64_t bytes = EXTENT_MIN_BYTES, last = EXTENT_MIN_BYTES, doubled = 0;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = 80 * MEGABYTE});
 	test_tree_create(&client, &narrow, &record);
 	for (uint32_t extents = 1; bytes < 72 * MEGABYTE; extents++)
@@ -217,7 +213,6 @@ test_file_system_full(void **state)
 	const char *before = getenv("FABRIC_TEST_DIRECTORY");
 	TreeRecord record;
 
-	(void) state;
 	if (mkdtemp(directory) == NULL || mount("none", directory, "tmpfs", 0, "size=24m") != 0)
 	{
 		rmdir(directory);
@@ -245,7 +240,6 @@ test_quota(void **state)
 	TreeRecord record, other = {.format = narrow};
 	TreeNodeStatus status;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = 8 * MEGABYTE});
 	test_node_terminate(&nodes[0]);
 	nodes[0].local_quota = 2 * MEGABYTE + EXTENT_MIN_BYTES;
@@ -293,7 +287,6 @@ test_reserve(void **state)
 {
 	const uint64_t quotas[] = {0, 64 * MEGABYTE};
 
-	(void) state;
 	for (int i = 0; i < 2; i++)
 	{
 		TreeRecord record, other = {.format = narrow};
@@ -363,7 +356,6 @@ test_odd_replicas(void **state)
 	uint64_t pieces[UNITS];
 	uint32_t count;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = UNITS * FABRIC_UNIT_BYTES});
 	for (int i = 0; i < UNITS; i++)
 		test_tree_create(&client, &narrow, &record[i]);
@@ -420,7 +412,6 @@ test_first_generations(void **state)
 	uint64_t offset = 0;
 	TreeRecord record, other;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = MEGABYTE});
 	test_tree_create(&client, &narrow, &record);
 	test_tree_create(&client, &narrow, &other);
@@ -461,7 +452,6 @@ test_memory_is_zeroed(void **state)
 	uint64_t line[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 	FabricOp op;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = MEGABYTE});
 	test_tree_create(&client, &narrow, &record);
 	memset(&op, 0, sizeof(op));
@@ -497,7 +487,6 @@ test_records(void **state)
 	uint32_t position = 0;
 	int found = 0;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = 8 * MEGABYTE});
 	for (int i = 0; i < 3; i++)
 		test_tree_create(&client, &narrow, &records[i]);
@@ -557,7 +546,6 @@ test_epochs(void **state)
 {
 	TreeNodeStatus status;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = MEGABYTE});
 	assert_int_equal(fixture_node_status(0).epoch, 0);
 	assert_int_equal(tree_epoch_close(client.tree, 0, 1), TREE_INVALID);
@@ -590,7 +578,6 @@ test_restart_keeps_trees(void **state)
 	TreeRecord record, read;
 	TreeNodeStatus before, after;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = 8 * MEGABYTE});
 	test_tree_create(&client, &narrow, &record);
 	before = fixture_node_status(0);
@@ -651,7 +638,6 @@ test_killed_at_work(void **state)
 {
 	uint32_t seen = 0;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = 16 * MEGABYTE});
 	for (uint64_t round = 0; round < 15; round++)
 	{
@@ -699,7 +685,6 @@ test_owner(void **state)
 	const FabricPeer peer = {.cluster = {11, 12}, .tenant = 3};
 	TablesOwner owner = service_owner(&peer);
 
-	(void) state;
 	assert_true(owner.cluster[0] == 11 && owner.cluster[1] == 12);
 	assert_int_equal(owner.tenant, 3);
 }

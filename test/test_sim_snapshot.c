@@ -28,7 +28,6 @@ set_up(void **state)
 {
 	int descriptor = memfd_create("snapshot", MFD_CLOEXEC);
 
-	(void) state;
 	number = 1;
 	block = malloc(sizeof(*block));
 	*block = 2;
@@ -47,7 +46,6 @@ set_up(void **state)
 static int
 tear_down(void **state)
 {
-	(void) state;
 	snapshot_forget();
 	heap_free(kept);
 	munmap(file, PAGES * PAGE_BYTES);
@@ -83,7 +81,6 @@ assert_as_before(uint64_t page)
 static void
 test_memory_is_as_it_was(void **state)
 {
-	(void) state;
 	snapshot_take();
 	/* Pages that were not there before, too, each time others. */
 	for (uint64_t i = 1; i <= 4; i++)
@@ -102,7 +99,6 @@ test_heap_is_as_it_was(void **state)
 {
 	uint64_t *volatile more;
 
-	(void) state;
 	snapshot_take();
 	free(block);
 	more = malloc(sizeof(*more));
@@ -118,7 +114,6 @@ test_descriptors_are_noticed(void **state)
 {
 	int before = dup(STDIN_FILENO), descriptor;
 
-	(void) state;
 	snapshot_take();
 	assert_true(snapshot_is_there());
 	close(dup(STDIN_FILENO));
@@ -139,7 +134,6 @@ test_mappings_are_noticed(void **state)
 {
 	void *memory;
 
-	(void) state;
 	snapshot_take();
 	memory = mmap(NULL, PAGE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_false(snapshot_is_there());

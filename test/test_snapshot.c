@@ -55,7 +55,6 @@ go_on(void *argument, bool saving, uint64_t done, uint64_t total)
 {
 	Stage *stage = argument;
 
-	(void) saving;
 	CHECK(done <= total);
 	if (++stage->blocks < stage->limit)
 		return true;
@@ -835,7 +834,6 @@ test_attached_anew(void **state)
 	uint64_t area;
 	uint32_t incarnation;
 
-	(void) state;
 	fabric_process_prepare(&node, SMALL_NODE_BYTES, SMALL_NODE_CHANNELS);
 	snprintf(node.snapshot_path, sizeof(node.snapshot_path), "%.100s/saved", node.directory);
 	fabric_process_start(&node);

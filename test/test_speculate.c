@@ -87,7 +87,6 @@ test_counts(void **state)
 {
 	const TreeFormat *const formats[] = {&narrow, &middle, &text};
 
-	(void) state;
 	for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
 	{
 		bool strings = formats[f] == &text;
@@ -128,7 +127,6 @@ test_wrong(void **state)
 	TreeKey key;
 	Cost cost;
 
-	(void) state;
 	begin(&narrow);
 	for (uint32_t i = 0; i < 200; i++)
 	{
@@ -154,7 +152,6 @@ test_moved(void **state)
 	uint64_t before = guesses();
 	TreeGuesses made;
 
-	(void) state;
 	begin(&narrow);
 	for (uint32_t i = 0; i < KEYS; i++)
 	{
@@ -216,7 +213,6 @@ remove_from(uint32_t from, bool merge)
 static void
 test_removed(void **state)
 {
-	(void) state;
 	begin(&narrow);
 	for (uint32_t i = 0; i < KEYS; i++)
 	{
@@ -251,7 +247,6 @@ test_dead(void **state)
 	TreeDead dead;
 	int marked;
 
-	(void) state;
 	begin(&narrow);
 	for (uint32_t i = 0; i < 200; i++)
 	{
@@ -281,7 +276,6 @@ test_merged(void **state)
 	TreeKey key = number_key(5, 5);
 	uint64_t before;
 
-	(void) state;
 	begin(&narrow);
 	for (uint32_t i = 0; i < KEYS; i++)
 	{
@@ -309,7 +303,6 @@ test_root(void **state)
 	TreeKey key = number_key(5, 1);
 	TreeFound found;
 
-	(void) state;
 	begin(&narrow);
 	/* The lowest TID in slot 2: there the separator of the root's second child will stand. */
 	for (uint32_t i = 0; i <= entries; i++)
@@ -333,7 +326,6 @@ test_small(void **state)
 	const uint64_t bytes[] = {16, 0};
 	const uint64_t usual = test_entry_cache_bytes;
 
-	(void) state;
 	for (size_t b = 0; b < 2; b++)
 	{
 		assert_int_equal(fixture_stop(NULL), 0);
@@ -373,7 +365,6 @@ test_sizes(void **state)
 		.slots = 1, .trees = 1, .cache_bytes = 65536, .lock_words = 1024, .nodes = 1};
 	const size_t without = tree_shared_bytes(&options);
 
-	(void) state;
 	options.entry_cache_bytes = 15;
 	assert_int_equal(tree_shared_bytes(&options), without);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
@@ -389,9 +380,6 @@ static FabricEndpoint *endpoint_of_test;
 static FabricEndpoint *
 connect_first(void *argument, uint32_t number, char *detail)
 {
-	(void) argument;
-	(void) number;
-	(void) detail;
 	return endpoint_of_test;
 }
 
@@ -409,7 +397,6 @@ test_torn(void **state)
 	TreeKey key = number_key(scramble(1), 1);
 	TreeClient *usual = client.tree;
 
-	(void) state;
 	begin(&narrow);
 	for (uint32_t i = 0; i < KEYS; i++)
 	{

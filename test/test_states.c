@@ -39,7 +39,6 @@ test_all_open(void **state)
 	TreeRecord *records = calloc(most + 1, sizeof(*records));
 	Tree **trees = calloc(most + 1, sizeof(*trees));
 
-	(void) state;
 	for (uint32_t i = 0; i <= most; i++)
 		test_tree_create(&client, &narrow, &records[i]);
 	for (uint32_t i = 0; i < most; i++)
@@ -69,7 +68,6 @@ test_dropped(void **state)
 	uint64_t offset, again;
 	uint32_t parts;
 
-	(void) state;
 	test_tree_create(&client, &narrow, &kept);
 	assert_int_equal(try_open(&kept, &tree), TREE_OK);
 	assert_int_equal(allocate_overflow(tree, 0, BLOCK_BYTES, &offset), TREE_OK);
@@ -108,7 +106,6 @@ test_open_when_dropped(void **state)
 	Tree *tree, *second;
 	const TreeState *own;
 
-	(void) state;
 	test_tree_create(&client, &narrow, &record);
 	assert_int_equal(try_open(&record, &tree), TREE_OK);
 	own = tree->state;

@@ -46,7 +46,6 @@ test_handshake(void **state)
 	uint8_t byte;
 	size_t done;
 
-	(void) state;
 	pair_open(&pair, false);
 	/* Nobody has said anything: nothing can be read or written, and nobody is authenticated. */
 	assert_int_equal(stream_handshake(pair.server), STREAM_WANT_READ);
@@ -73,7 +72,6 @@ test_plain(void **state)
 	uint8_t byte;
 	size_t done;
 
-	(void) state;
 	pair_open_plain(&pair);
 	assert_int_equal(stream_handshake(pair.client), STREAM_OK);
 	assert_int_equal(stream_tenant(pair.server), 0);
@@ -98,7 +96,6 @@ test_pending(void **state)
 	struct pollfd polled;
 	char bytes[8];
 
-	(void) state;
 	pair_open(&pair, false);
 	pair_handshake(&pair);
 	assert_int_equal(pair.server_status, STREAM_OK);
@@ -122,7 +119,6 @@ test_part_of_record_is_not_pending(void **state)
 	size_t count;
 	size_t done;
 
-	(void) state;
 	pair_open(&pair, true);
 	pair_handshake(&pair);
 	assert_int_equal(pair.server_status, STREAM_OK);
@@ -147,7 +143,6 @@ test_rotation(void **state)
 {
 	PairKeys keys = {.count = 3};
 
-	(void) state;
 	pair_key(&keys.keys[0], "alpha", 10);
 	pair_key(&keys.keys[1], "beta", 20);
 	pair_key(&keys.keys[2], "alpha", 30);
@@ -230,7 +225,6 @@ test_large_transfers(void **state)
 {
 	StreamPair pair;
 
-	(void) state;
 	pair_open_plain(&pair);
 	transfer_both_ways(&pair);
 	pair_close(&pair);
@@ -286,7 +280,6 @@ end_after(int steps, bool client_goes)
 static void
 test_end_at_every_point(void **state)
 {
-	(void) state;
 	signal(SIGPIPE, SIG_DFL);
 	for (int steps = 0; steps < 12; steps++)
 	{
@@ -303,7 +296,6 @@ test_errors_of_others(void **state)
 	uint8_t byte;
 	size_t done;
 
-	(void) state;
 	ERR_raise(ERR_LIB_USER, ERR_R_INTERNAL_ERROR);
 	pair_open(&pair, false);
 	ERR_raise(ERR_LIB_USER, ERR_R_INTERNAL_ERROR);
@@ -384,7 +376,6 @@ test_key_leaves_no_trace(void **state)
 	uint8_t inverted[FABRIC_KEY_BYTES];
 	StreamPair pair;
 
-	(void) state;
 	keys.count = 1;
 	pair_key(&keys.keys[0], "alpha", 77);
 	for (uint32_t i = 0; i < FABRIC_KEY_BYTES; i++)

@@ -62,7 +62,6 @@ test_readers_and_writers(void **state)
 	uint32_t owners[WRITERS] = {1, 65534};
 	uint64_t torn[READERS] = {0};
 
-	(void) state;
 	for (int i = 0; i < WRITERS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, write_rounds, &owners[i]), 0);
 	for (int i = 0; i < READERS; i++)
@@ -83,7 +82,6 @@ test_words(void **state)
 	uint64_t word = 0;
 	uint64_t odd = 0;
 
-	(void) state;
 	for (uint32_t i = 0; i < WORDS; i++)
 		source[i] = i + 1;
 	/* Every length and every place to stop, and nothing beside. */

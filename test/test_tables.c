@@ -174,7 +174,6 @@ test_tables_of_tenants(void **state)
 	ServiceTables tables;
 	uint64_t repaired, token[2] = {1, 0};
 
-	(void) state;
 	assert_non_null(area);
 	tables_reopen(&tables, area, &repaired);
 	tables_work(&tables);
@@ -328,7 +327,6 @@ test_damaged_tables(void **state)
 	uint8_t *area = calloc(1, bytes);
 	uint8_t *before = malloc(bytes);
 
-	(void) state;
 	assert_true(area != NULL && before != NULL);
 	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++)
 	{
@@ -380,7 +378,6 @@ test_tables_every_prefix(void **state)
 	int status;
 	pid_t child;
 
-	(void) state;
 	assert_ptr_not_equal(area, MAP_FAILED);
 	child = fork();
 	assert_true(child >= 0);

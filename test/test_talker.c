@@ -28,12 +28,6 @@ static FabricStatus
 no_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request, uint32_t request_bytes,
         void *reply, uint32_t *reply_bytes)
 {
-	(void) argument;
-	(void) peer;
-	(void) method;
-	(void) request;
-	(void) request_bytes;
-	(void) reply;
 	*reply_bytes = 0;
 	return FABRIC_NOT_SUPPORTED;
 }
@@ -92,7 +86,6 @@ test_others_are_heard(void **state)
 	FabricOp mine = {.opcode = FABRIC_READ, .region = FABRIC_LOCKS, .length = 8, .buffer = &words[0]};
 	FabricOp others = {.opcode = FABRIC_READ, .region = FABRIC_LOCKS, .length = 8, .buffer = &words[1]};
 
-	(void) state;
 	stage_open(&stage);
 	talker = connect_client(&stage, stage.incarnation);
 	other = connect_client(&stage, stage.incarnation);

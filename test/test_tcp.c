@@ -43,7 +43,6 @@ map_memory(void)
 static int
 start_node(void **state)
 {
-	(void) state;
 	fabric_process_prepare(&node, NODE_BYTES, MAX_CHANNELS);
 	fabric_process_listen(&node, false);
 	fabric_process_start(&node);
@@ -58,7 +57,6 @@ start_node(void **state)
 static int
 stop_node(void **state)
 {
-	(void) state;
 	memory_unmap(&memory);
 	fabric_process_remove(&node);
 	return 0;
@@ -161,7 +159,6 @@ test_chain_waits(void **state)
 	FabricOp reads[2] = {op_read(place(1), &behind[0], 8), op_read(place(5), &behind[1], 8)};
 	uint64_t odd = take_stripe(1);
 
-	(void) state;
 	post_waiting_chain(&channel, &chain, 7);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(fabric_post(channel.endpoint, &reads[i], 1, &tickets[i]), FABRIC_OK);
@@ -196,7 +193,6 @@ test_read_waits(void **state)
 	FabricOp read = op_read(place(1), words, sizeof(words));
 	uint64_t ticket;
 
-	(void) state;
 	for (int round = 0; round < ROUNDS; round++)
 	{
 		uint64_t odd = take_stripe(1);
@@ -260,7 +256,6 @@ test_reset_ends_waiting_chain(void **state)
 	WaitingChain chain;
 	uint64_t odd = begin_waiting(&channel, &other, &chain);
 
-	(void) state;
 	assert_int_equal(fabric_reset(channel.endpoint), FABRIC_OK);
 	expect_no_more(&other, odd);
 	assert_int_equal(service_info(node.address).live_channels, 2);
@@ -289,7 +284,6 @@ test_first_chain_after_reset_leaves(void **state)
 	uint64_t value = 9, ticket;
 	FabricOp op = op_write(place(6), &value, 8);
 
-	(void) state;
 	assert_int_equal(fabric_reset(channel.endpoint), FABRIC_OK);
 	assert_int_equal(fabric_post(channel.endpoint, &op, 1, &ticket), FABRIC_OK);
 	wait_for_word(&other, 6, value);
@@ -310,7 +304,6 @@ test_full_batch_leaves(void **state)
 	FabricOp ops[2] = {op_write(place(0), words, 8), op_write(place(1), words, 8)};
 	FabricOp batch[3];
 
-	(void) state;
 	words[0] = 9;
 	assert_int_equal(fabric_post(channel.endpoint, &ops[0], 1, &tickets[0]), FABRIC_OK);
 	wait_for_word(&other, 0, 9);
@@ -340,7 +333,6 @@ test_successor_ends_waiting_chain(void **state)
 	WaitingChain chain;
 	uint64_t odd = begin_waiting(&channel, &other, &chain);
 
-	(void) state;
 	fabric_channel(channel.endpoint, &name);
 	assert_int_equal(fabric_open(&options, &successor.fabric), FABRIC_OK);
 	assert_int_equal(fabric_connect_after(successor.fabric, node.network_address, &name, &successor.endpoint),
@@ -361,7 +353,6 @@ test_end_of_client_ends_waiting_chain(void **state)
 	uint64_t odd = begin_waiting(&channel, &other, &chain);
 	uint64_t until = now_ms() + PATIENCE_MS;
 
-	(void) state;
 	channel_close(&channel);
 	while (service_info(node.address).live_channels != 1)
 		assert_true(now_ms() < until);
@@ -380,7 +371,6 @@ test_lost_memory_ends_waiting_chain(void **state)
 	WaitingChain chain;
 	uint64_t odd = begin_waiting(&channel, &other, &chain);
 
-	(void) state;
 	__atomic_store_n(mark, (uint8_t) (mine + 1), __ATOMIC_RELEASE);
 	assert_int_equal(fabric_wait(channel.endpoint, chain.ticket), FABRIC_FENCED);
 	__atomic_store_n(mark, mine, __ATOMIC_RELEASE);
@@ -404,7 +394,6 @@ test_lost_memory_further_on_ends_waiting_chain(void **state)
 	FabricOp ops[3] = {op_write(place(0), &value, 8), op_write(place(1), &value, 8),
 	                   op_write(further, &value, 8)};
 
-	(void) state;
 	assert_int_equal(fabric_post(channel.endpoint, ops, 3, &ticket), FABRIC_OK);
 	wait_for_beginning(&other, value);
 	__atomic_store_n(mark, (uint8_t) (mine + 1), __ATOMIC_RELEASE);
@@ -424,7 +413,6 @@ test_attach_ends_waiting_chain(void **state)
 	WaitingChain chain;
 	uint64_t odd = begin_waiting(&channel, &other, &chain);
 
-	(void) state;
 	channel_close(&other);
 	incarnation = cluster_attach(node.network_address, CLUSTER);
 	other = open_channel();
@@ -447,7 +435,6 @@ test_deadline_of_waiting_chain(void **state)
 	WaitingChain next;
 	uint64_t odd = take_stripe(1);
 
-	(void) state;
 	assert_int_equal(channel_try_open(&channel, node.network_address, CLUSTER, incarnation, &quick),
 	                 FABRIC_OK);
 	post_waiting_chain(&channel, &chain, 7);
@@ -500,7 +487,6 @@ die_in_write(TestChannel *channel, const uint64_t *words, bool staged)
 static void
 test_server_dies_in_write(void **state)
 {
-	(void) state;
 	for (int staged = 0; staged < 2; staged++)
 	{
 		TestChannel channel = open_channel();
@@ -570,7 +556,6 @@ write_until_lost(void)
 static void
 test_random_death_of_server(void **state)
 {
-	(void) state;
 	for (uint32_t round = 0; round < 12; round++)
 	{
 		pid_t child = start_child();
@@ -615,7 +600,6 @@ test_long_chains(void **state)
 	TestChannel channel = open_channel();
 	uint32_t outstanding = fabric_capabilities(channel.endpoint)->max_outstanding;
 
-	(void) state;
 	assert_int_equal(outstanding, 64);
 	for (uint32_t i = 0; i < FABRIC_MAX_CHAIN; i++)
 	{
@@ -657,7 +641,6 @@ test_silent_peer(void **state)
 	uint64_t until = now_ms() + PATIENCE_MS;
 	int one = 1;
 
-	(void) state;
 	if (setsockopt(fabric_descriptor(channel.endpoint), IPPROTO_TCP, TCP_REPAIR, &one, sizeof(one)) != 0)
 	{
 		channel_close(&channel);

@@ -155,7 +155,6 @@ test_counts(void **state)
 {
 	uint32_t splits = 0;
 
-	(void) state;
 	for (uint32_t number = 0; number < SETS; number++)
 	{
 		Techniques set = set_of(number);
@@ -186,7 +185,6 @@ test_baseline(void **state)
 		uint64_t leaf_writes; /* a whole leaf goes over, else an entry */
 	} steps[] = {{&fg, 4, 1}, {&combined, 3, 1}, {&entries, 3, 0}, {&ours, 2, 0}};
 
-	(void) state;
 	combined.left_out.writes_apart = entries.left_out.writes_apart = false;
 	entries.left_out.whole_leaves = false;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
@@ -296,7 +294,6 @@ test_crowds(void **state)
 {
 	Techniques set = {.left_out = baseline_fg};
 
-	(void) state;
 	crowd(&set);
 	set.left_out.back_off = BASELINE_BACK_OFF_SLEEP;
 	crowd(&set);
@@ -321,7 +318,6 @@ test_exclusive(void **state)
 	Tree *mine, *theirs;
 	bool free = false;
 
-	(void) state;
 	set.chosen.exclusive = true;
 	begin(&set);
 	mine = new_tree(&narrow, &record);
@@ -354,7 +350,6 @@ count_swaps(uint32_t count, bool lost)
 static void
 test_limit(void **state)
 {
-	(void) state;
 	begin(&ours);
 	count_swaps(32, false);
 	assert_int_equal(client.tree->back_off.doublings, 0);
@@ -389,7 +384,6 @@ test_sleep(void **state)
 {
 	Techniques set = ours;
 
-	(void) state;
 	begin(&set);
 	assert_int_equal(sleeps_of(1), 0);
 	assert_int_equal(sleeps_of(256), 0);

@@ -16,7 +16,6 @@ test_empty(void **state)
 	Tree *tree = new_tree(&narrow, &record);
 	WalkResult result;
 
-	(void) state;
 	walk_tree(tree, &result);
 	assert_int_equal(result.height, 1);
 	assert_int_equal(result.leaves, 1);
@@ -35,7 +34,6 @@ test_invalid(void **state)
 	Tree *other;
 	bool hit;
 
-	(void) state;
 	key.offset = 0;
 	assert_int_equal(tree_insert(tree, &key, &wal, &hit), TREE_INVALID);
 	key.offset = 4096;
@@ -82,7 +80,6 @@ test_numbers(void **state)
 {
 	const uint32_t count = 20000;
 
-	(void) state;
 	for (int order = 0; order < ORDERS; order++)
 	{
 		TreeRecord record;
@@ -122,7 +119,6 @@ test_high_keys(void **state)
 	Tree *tree = new_tree(&narrow, &record);
 	WalkResult result;
 
-	(void) state;
 	for (uint32_t i = 0; i < 3000; i++)
 	{
 		TreeKey key = number_key(i % 3 == 0 ? 0 : scramble(i), i);
@@ -144,7 +140,6 @@ test_undecided(void **state)
 	const TreeFormat *of[] = {&text, &whole};
 	const uint32_t count = 3000;
 
-	(void) state;
 	for (int f = 0; f < 2; f++)
 	{
 		TreeRecord record;
@@ -178,7 +173,6 @@ test_words(void **state)
 	const TreeFormat *of[] = {&text, &whole};
 	const uint32_t count = 6000;
 
-	(void) state;
 	for (int f = 0; f < 2; f++)
 	{
 		TreeRecord record;
@@ -218,7 +212,6 @@ test_idempotent(void **state)
 	WalkResult result;
 	TreeCounters counters;
 
-	(void) state;
 	for (uint32_t i = 0; i < 40; i++)
 	{
 		key = number_key(i * 10, i);
@@ -257,7 +250,6 @@ test_counters_reset(void **state)
 	TreeCounters counters;
 	uint64_t id = record.tree;
 
-	(void) state;
 	must_insert(tree, &key, false);
 	assert_int_equal(tree_counters_reset_time(tree->client->shared, id), 0);
 	tree_count_flush(tree);
@@ -313,7 +305,6 @@ test_dead(void **state)
 	WalkResult result;
 	TreeCounters counters;
 
-	(void) state;
 	for (uint32_t i = 0; i < cells; i++)
 	{
 		key = number_key(i, i);
@@ -366,7 +357,6 @@ test_stamps(void **state)
 	uint64_t leaf;
 	bool hit;
 
-	(void) state;
 	tree->geometry.ends = &ends;
 	assert_int_equal(tree_insert(tree, &key, &now, &hit), TREE_OK);
 	assert_int_equal(access_read_node(tree, tree->root, 0, image), TREE_OK);
@@ -416,7 +406,6 @@ test_sizes(void **state)
 	WalkResult result;
 	char *string = malloc(TREE_IMAGE_MAX_BYTES + 1);
 
-	(void) state;
 	memset(string, 'z', TREE_IMAGE_MAX_BYTES);
 	for (uint32_t length = 0; length <= TREE_IMAGE_MAX_BYTES; length++)
 	{
@@ -445,7 +434,6 @@ test_two_nodes(void **state)
 {
 	const TreeFormat *of[] = {&narrow, &text};
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.nodes = 2});
 	for (int f = 0; f < 2; f++)
 	{

@@ -42,7 +42,6 @@ test_jump(void **state)
 	volatile uint32_t jumps = 0;
 	bool known;
 
-	(void) state;
 	for (volatile uint32_t i = 0; i < 400; i++)
 	{
 		volatile int wait = 1 + (int) (i % 11);
@@ -93,7 +92,6 @@ test_jump_behind_split(void **state)
 	WalkResult result;
 	volatile uint32_t jumps = 0, count = 0;
 
-	(void) state;
 	forgetful_tree = tree;
 	while (count < 1500)
 	{
@@ -152,7 +150,6 @@ test_changed_meanwhile(void **state)
 	WalkResult result;
 	uint32_t count = 0;
 
-	(void) state;
 	test_client_open(&other, &instance, 1);
 	their_tree = open_tree(&other, &record);
 	their_next = 1;
@@ -182,7 +179,6 @@ test_stale_client(void **state)
 	WalkResult result;
 	uint32_t tid = 0;
 
-	(void) state;
 	other_start(&other);
 	theirs = open_tree(&other.client, &record);
 	for (int round = 0; round < 12; round++)
@@ -217,7 +213,6 @@ test_stale_client(void **state)
 static void
 test_doubt(void **state)
 {
-	(void) state;
 	for (int late = 0; late < 2; late++)
 	{
 		TreeRecord record;
@@ -289,7 +284,6 @@ death_body(int number, void *argument)
 	TestClient mine;
 	Tree *tree;
 
-	(void) number;
 	test_client_open(&mine, &instance, 1);
 	if (tree_open(mine.tree, death->record.tree, death->record.root, death->format, NULL, NULL, &tree) !=
 	    TREE_OK)
@@ -321,7 +315,6 @@ test_death(void **state)
 	uint64_t incomplete_splits = 0;
 	Tree *tree;
 
-	(void) state;
 	test_tree_create(&client, &narrow, &death.record);
 	assert_int_equal(test_client_close(&client), TREE_OK);
 	for (int round = 0; round < 90; round++)
@@ -368,7 +361,6 @@ test_death(void **state)
 static void
 test_incomplete_splits(void **state)
 {
-	(void) state;
 	for (int round = 0; round < 2; round++)
 	{
 		/* A root above leaves, then one above inner nodes. */
@@ -436,7 +428,6 @@ test_late_downlink(void **state)
 	uint64_t left, late;
 	uint32_t count = 20000;
 
-	(void) state;
 	for (uint32_t tid = 0; tid < count; tid++)
 	{
 		TreeKey key = number_key(scramble(tid), tid);
@@ -530,7 +521,6 @@ test_posts_meanwhile(void **state)
 	WalkResult result;
 	uint32_t count;
 
-	(void) state;
 	test_client_open(&other, &instance, 1);
 	their_tree = open_tree(&other, &record);
 	count = grow_root(tree, 46);
@@ -655,7 +645,6 @@ test_crowd_splits_first(void **state)
 	uint32_t patience = client.tree->options.operation_timeout_ms;
 	TreeCounters before;
 
-	(void) state;
 	test_client_open(&other, &instance, 1);
 	memset(&crowd, 0, sizeof(crowd));
 	crowd.mine = tree;
@@ -765,7 +754,6 @@ test_fences_move(void **state)
 	TreeKey key;
 	bool hit;
 
-	(void) state;
 	test_client_open(&other, &instance, 1);
 	their_tree = open_tree(&other, &record);
 	memset(&fences, 0, sizeof(fences));
@@ -876,7 +864,6 @@ test_crowd_posts_first(void **state)
 	WalkResult result;
 	uint32_t count;
 
-	(void) state;
 	test_client_open(&other, &instance, 1);
 	their_tree = open_tree(&other, &record);
 	count = grow_root(tree, 40);
@@ -908,7 +895,6 @@ test_full(void **state)
 	uint32_t tid = 0;
 	bool hit;
 
-	(void) state;
 	fixture_open(&(FixtureOptions){.node_bytes = 2 * MEGABYTE});
 	tree = new_tree(&narrow, &record);
 	while (tid < 1000000)
@@ -975,7 +961,6 @@ test_crowd(void **state)
 	WalkResult result;
 	Tree *tree;
 
-	(void) state;
 	test_tree_create(&client, &narrow, &record);
 	assert_int_equal(test_processes(4, crowd_body, &record), 0);
 	tree = open_tree(&client, &record);
@@ -1023,7 +1008,6 @@ test_crowd_delayed(void **state)
 	TreeCounters counters;
 	Tree *tree;
 
-	(void) state;
 	test_tree_create(&client, &narrow, &record);
 	instance.scratch[0] = 0;
 	assert_int_equal(test_processes(4, delayed_body, &record), 0);

@@ -97,7 +97,6 @@ change(uint64_t unit, uint64_t count, uint64_t word)
 static void
 single_runs(void **state)
 {
-	(void) state;
 	for (uint64_t count = 2 * RUNS_BLOCK_UNITS - 1; count <= 2 * RUNS_BLOCK_UNITS + 1; count++)
 	{
 		table_begin(count, 1);
@@ -142,7 +141,6 @@ random_runs(void **state)
 		UNITS_MAX,
 	};
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 	{
 		table_begin(counts[i], 0);

@@ -40,7 +40,6 @@ test_limits(void **state)
 	TreeWalLimits later = {.epoch = 9, .first = 7, .count = 2, .limit = {100, 200}};
 	NodeGeometry g = node_geometry(&narrow);
 
-	(void) state;
 	assert_false(stamped(1, 100));
 	assert_true(stamped(1, 101));
 	assert_false(stamped(2, 1000));
@@ -118,7 +117,6 @@ static const TreeWalPosition now = {.epoch = 5, .lsn = 400};
 static void
 test_handed_on(void **state)
 {
-	(void) state;
 	for (int pass = 0; pass < 2; pass++)
 	{
 		TreeRecord record;
@@ -165,7 +163,6 @@ test_healed(void **state)
 {
 	TreeFormat postings = narrow;
 
-	(void) state;
 	postings.postings = true;
 	for (int pass = 0; pass < 3; pass++)
 	{
@@ -270,7 +267,6 @@ test_met_in_part(void **state)
 	uint64_t leaf;
 	uint32_t count;
 
-	(void) state;
 	insert_at(tree, 0, 600, lost);
 	tree->geometry.ends = &ends;
 	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
@@ -308,7 +304,6 @@ test_never_a_new_entry(void **state)
 	bool hit;
 	Seen seen;
 
-	(void) state;
 	insert_at(tree, 0, 30, lost);
 	tree->geometry.ends = &ends;
 	seen = see(tree);
@@ -335,7 +330,6 @@ test_void_marks(void **state)
 	int marked;
 	Seen seen;
 
-	(void) state;
 	insert_at(tree, 0, 40, kept);
 	seen = see(tree);
 	seen.first = (TreeBatch){0};
@@ -383,7 +377,6 @@ test_no_marks(void **state)
 	int marked;
 	Seen seen;
 
-	(void) state;
 	insert_at(tree, 0, 20, lost);
 	tree->geometry.ends = &ends;
 	seen = see(tree);
@@ -400,8 +393,6 @@ test_no_marks(void **state)
 static bool
 never_asked(void *argument, TreeFullLeaf *leaf)
 {
-	(void) argument;
-	(void) leaf;
 	fail_msg("asked about an unverified leaf");
 	return false;
 }
@@ -413,7 +404,6 @@ test_no_room(void **state)
 	TreeRecord record;
 	Tree *tree = new_tree(&narrow, &record);
 
-	(void) state;
 	insert_at(tree, 0, 40, lost);
 	tree->geometry.ends = &ends;
 	tree_on_full(tree, never_asked, NULL, true);

@@ -46,7 +46,6 @@ walk(Tree *tree, TreeIsDead dead, void *argument, TreeVacuumCounts *counts)
 static void
 vacuum_spaces(void **state)
 {
-	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind++)
 	{
 		CheckedTree f;
@@ -71,9 +70,6 @@ vacuum_spaces(void **state)
 static bool
 all_dead(void *argument, uint32_t block, uint16_t offset)
 {
-	(void) argument;
-	(void) block;
-	(void) offset;
 	return true;
 }
 
@@ -86,7 +82,6 @@ vacuum_empties(void **state)
 	TreeStatistics statistics;
 	uint64_t leaves;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	insert_random(&f, 3000, 100000, 1);
 	compare_check(&f, &statistics);
@@ -118,7 +113,6 @@ vacuum_gives_blocks_back(void **state)
 	TreeStatistics statistics;
 	uint64_t extent_bytes = 0;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_64_PREFIX);
 	for (int round = 0; round < 30; round++)
 	{
@@ -167,7 +161,6 @@ meddle(void *argument, uint32_t block, uint16_t offset)
 static void
 vacuum_meets_changes(void **state)
 {
-	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind += 2)
 	{
 		CheckedTree f;
@@ -220,7 +213,6 @@ vacuum_spares_revived(void **state)
 	TreeVacuumCounts counts;
 	TreeStatistics statistics;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	for (uint64_t i = 0; i < 20; i++)
 		insert(&f, i, i);
@@ -240,7 +232,6 @@ vacuum_meets_root_split(void **state)
 	TreeStatistics statistics;
 	uint64_t kept = 0;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	insert_random(&f, 45, 500, 1);
 	assert_int_equal(walk(f.tree, meddle, &meddler, &counts), TREE_END);
@@ -277,7 +268,6 @@ is_beside(void *argument, uint32_t block, uint16_t offset)
 {
 	KeyEntry beside = entry_of(BESIDE, BESIDE);
 
-	(void) argument;
 	return block == beside.block && offset == beside.offset;
 }
 
@@ -315,7 +305,6 @@ vacuum_is_outrun(void **state)
 	TreeVacuumCounts counts;
 	TreeStatistics statistics;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	for (uint64_t i = 0; i < 20; i++)
 		insert(&f, i, i);
@@ -349,7 +338,6 @@ vacuum_is_cheap(void **state)
 	TreeVacuumCounts counts;
 	uint64_t reads;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	insert_random(&f, 3000, 100000, 1);
 	assert_int_equal(walk(f.tree, NULL, NULL, &counts), TREE_END);
@@ -410,7 +398,6 @@ vacuum_spares_one_of_many(void **state)
 	TreeVacuumCounts counts;
 	TreeStatistics statistics;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	insert_random(&f, 1400, 100000, 1);
 	insert(&f, 50000, 1500);
@@ -430,7 +417,6 @@ is_new(void *argument, uint32_t block, uint16_t offset)
 {
 	KeyEntry first = entry_of(0, FIRST_NEW_TID);
 
-	(void) argument;
 	return block > first.block || (block == first.block && offset >= first.offset);
 }
 
@@ -445,7 +431,6 @@ vacuum_meets_new_leaves(void **state)
 	TreeStatus status;
 	uint64_t leaves;
 
-	(void) state;
 	checked_tree_open(&f, KEYSPACE_16);
 	insert_random(&f, 3600, 100000, 1);
 	compare_check(&f, &statistics);
@@ -507,7 +492,6 @@ vacuum_loses_chains(void **state)
 {
 	FabricFaultPlan plan = {.seed = 1};
 
-	(void) state;
 	for (uint64_t n = 1;; n += 5)
 	{
 		plan.fail_operation = n;

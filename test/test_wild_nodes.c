@@ -187,7 +187,6 @@ try_scan(CheckedTree *f, TreeDirection direction)
 static bool
 is_third(void *argument, uint32_t block, uint16_t offset)
 {
-	(void) argument;
 	return (block + offset) % 3 == 0;
 }
 
@@ -267,7 +266,6 @@ wild_round(KeySpaceKind kind, uint32_t round)
 static void
 test_wild_nodes(void **state)
 {
-	(void) state;
 	client.tree->options.operation_timeout_ms = PATIENCE_US / 1000;
 	for (uint32_t round = 0; round < ROUNDS; round++)
 		for (int kind = 0; kind < KEYSPACES; kind++)

@@ -49,7 +49,6 @@ test_not_tls(void **state)
 {
 	static const char zeroes[64];
 
-	(void) state;
 	say_to_both("GET / HTTP/1.1\r\nHost: node\r\n\r\n", 30, false);
 	say_to_both("\n", 1, true);
 	say_to_both(zeroes, sizeof(zeroes), false);
@@ -67,7 +66,6 @@ test_endless_hello(void **state)
 {
 	static uint8_t record[5 + 16384] = {0x16, 0x03, 0x01, 0x40, 0x00, 0x01, 0xff, 0xff, 0xff, 0x03, 0x03};
 
-	(void) state;
 	say_to_both(record, sizeof(record), false);
 }
 
@@ -77,7 +75,6 @@ test_random_bytes(void **state)
 	uint8_t bytes[600];
 	uint32_t seed = 12345;
 
-	(void) state;
 	for (int round = 0; round < 200; round++)
 	{
 		for (size_t i = 0; i < sizeof(bytes); i++)
@@ -110,7 +107,6 @@ record(void **state)
 {
 	StreamPair pair;
 
-	(void) state;
 	signal(SIGPIPE, SIG_DFL);
 	pair_open(&pair, true);
 	assert_int_equal(stream_handshake(pair.client), STREAM_WANT_READ);
@@ -134,7 +130,6 @@ test_replay(void **state)
 {
 	StreamPair pair;
 
-	(void) state;
 	pair_open(&pair, true);
 	pair_put(pair.to_server, recording.hello, recording.hello_bytes);
 	for (int turn = 0; turn < MANY_TURNS; turn++)
@@ -203,7 +198,6 @@ test_cut_short(void **state)
 {
 	const size_t lengths[3] = {recording.hello_bytes, recording.answer_bytes, 64};
 
-	(void) state;
 	for (int flight = 0; flight < 3; flight++)
 	{
 		for (size_t place = 0; place < lengths[flight]; place += 3)
@@ -235,7 +229,6 @@ test_changed_bytes(void **state)
 	const size_t lengths[3] = {recording.hello_bytes, recording.answer_bytes, 64};
 	int harmless = 0;
 
-	(void) state;
 	for (int flight = 0; flight < 3; flight++)
 	{
 		for (size_t place = 0; place < lengths[flight]; place++)
@@ -299,7 +292,6 @@ test_records_in_another_order(void **state)
 	size_t counts[2];
 	char bytes[5];
 
-	(void) state;
 	/* The second first; the first twice; the first changed; half of the second, and the end. */
 	make_records(&pair, records, counts);
 	pair_put(pair.to_server, records[1], counts[1]);

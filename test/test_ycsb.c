@@ -40,7 +40,6 @@ test_lookups(void **state)
 	YcsbOptions options = small_options(0);
 	YcsbResult result;
 
-	(void) state;
 	ycsb_run(&options, &result);
 	assert_int_equal(result.counters.round_trips, result.operations);
 	assert_int_equal(result.counters.read_bytes, result.operations * LEAF);
@@ -56,7 +55,6 @@ test_inserts(void **state)
 	YcsbOptions options = small_options(100);
 	YcsbResult result;
 
-	(void) state;
 	options.site.servers = options.site.clients = 1;
 	ycsb_run(&options, &result);
 	assert_int_equal(result.counters.leaf_splits + result.counters.leaf_rewrites, 0);
@@ -81,7 +79,6 @@ test_ranges(void **state)
 	YcsbOptions options = small_options(0);
 	YcsbResult result;
 
-	(void) state;
 	options.range_percent = 100;
 	ycsb_run(&options, &result);
 	assert_true(result.counters.round_trips > 2 * result.operations);
@@ -100,7 +97,6 @@ test_repeats(void **state)
 	YcsbOptions options = small_options(50);
 	YcsbResult first, second;
 
-	(void) state;
 	options.theta = 0.99;
 	options.ranks = 50000;
 	ycsb_run(&options, &first);
@@ -128,7 +124,6 @@ test_offload(void **state)
 	YcsbOptions options = small_options(0);
 	YcsbResult read, called, again;
 
-	(void) state;
 	/* Eight frames of a dozen nodes and more. */
 	options.site.cache_bytes = 1;
 	options.entries = 120000;
@@ -159,7 +154,6 @@ test_zipf(void **state)
 	uint64_t random = 0;
 	Zipf zipf;
 
-	(void) state;
 	zipf_open(&zipf, 1000, 0.99);
 	for (int i = 0; i < 1000000; i++)
 	{

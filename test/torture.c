@@ -88,7 +88,6 @@ rerun_help(const TortureOptions *o)
 static uint32_t
 slot_of(const Run *run, uint32_t process)
 {
-	(void) run;
 	return process;
 }
 

@@ -92,7 +92,6 @@ fixture_close(void)
 int
 fixture_start(void **state)
 {
-	(void) state;
 	fixture_open(&fixture_options);
 	return 0;
 }
@@ -100,7 +99,6 @@ fixture_start(void **state)
 int
 fixture_stop(void **state)
 {
-	(void) state;
 	fixture_close();
 	return 0;
 }

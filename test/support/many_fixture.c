@@ -32,7 +32,6 @@ static TreeTechniques techniques;
 int
 many_start(void **state)
 {
-	(void) state;
 	techniques = tree_techniques;
 	techniques.exclusive = true;
 	test_techniques = &techniques;

@@ -199,7 +199,6 @@ use_network(bool yes)
 int
 scene_start(void **state)
 {
-	(void) state;
 	fabric_process_prepare(&scene.process, NODE_BYTES, 64);
 	fabric_process_listen(&scene.process, false);
 	fabric_process_start(&scene.process);
@@ -211,7 +210,6 @@ scene_start(void **state)
 int
 scene_stop(void **state)
 {
-	(void) state;
 	fabric_process_remove(&scene.process);
 	return 0;
 }

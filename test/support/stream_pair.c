@@ -243,7 +243,6 @@ static int descriptors;
 int
 pair_count_leavings(void **state)
 {
-	(void) state;
 	descriptors = pair_open_descriptors();
 	return 0;
 }
@@ -251,7 +250,6 @@ pair_count_leavings(void **state)
 int
 pair_check_leavings(void **state)
 {
-	(void) state;
 	assert_int_equal(pair_open_descriptors(), descriptors);
 	assert_true(ERR_peek_error() == 0);
 	return 0;
