@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "support/testing.h"
-#include "support/lock_stage.h"
+#include "support/lock_fixture.h"
 
 #define PROCESSES 6
 #define ROUNDS 2000

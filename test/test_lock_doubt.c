@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "support/testing.h"
-#include "support/lock_stage.h"
+#include "support/lock_fixture.h"
 #include "../rdma/fault.h"
 
 static void

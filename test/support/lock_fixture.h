@@ -1,9 +1,9 @@
 /*
- * lock_stage.h
+ * lock_fixture.h
  *		For the tests of locks: a memory node with two trees, one or two instances, and processes that lock the root of one.
  */
-#ifndef SHERMAN_TEST_LOCK_STAGE_H
-#define SHERMAN_TEST_LOCK_STAGE_H
+#ifndef SHERMAN_TEST_LOCK_FIXTURE_H
+#define SHERMAN_TEST_LOCK_FIXTURE_H
 
 #include <stdio.h>
 #include <sys/types.h>
@@ -68,4 +68,4 @@ extern void late_body(Stage *stage, uint32_t slot);
 		}                                                                                                    \
 	} while (0)
 
-#endif /* SHERMAN_TEST_LOCK_STAGE_H */
+#endif /* SHERMAN_TEST_LOCK_FIXTURE_H */

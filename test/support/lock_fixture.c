@@ -1,13 +1,13 @@
 /*
- * lock_stage.c
- *		See lock_stage.h.
+ * lock_fixture.c
+ *		See lock_fixture.h.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "testing.h"
-#include "lock_stage.h"
+#include "lock_fixture.h"
 
 static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
 
