@@ -55,6 +55,7 @@ test_rounds_SOURCES = test/support/door.c
 TESTS += two_tenants
 two_tenants_SOURCES = test/support/door.c
 TESTS += test_lock test_lock_doubt
+test_replay_SOURCES = test/support/lock_fixture.c
 test_lock_SOURCES = test/support/lock_fixture.c
 test_lock_doubt_SOURCES = test/support/lock_fixture.c
 TESTS += test_cache

@@ -33,37 +33,36 @@ linger(int round)
 static void
 count_body(int number, void *argument)
 {
-	Stage *stage = argument;
-	bool second = stage->other.shared != NULL && number % 2 == 1;
-	TestInstance *instance = second ? &stage->other : &stage->instance;
-	Actor actor;
+	bool second = other_instance.shared != NULL && number % 2 == 1;
+	TestInstance *own = second ? &other_instance : &instance;
+	LockUser user;
 
-	actor_open(&actor, stage, instance, (uint32_t) number, 0);
-	test_meet(&stage->instance, READY, PROCESSES);
+	user_open(&user, own, (uint32_t) number, 0);
+	test_meet(&instance, READY, PROCESSES);
 	for (int i = 0; i < ROUNDS; i++)
 	{
-		CHILD_ASSERT(actor_lock(&actor) == TREE_OK);
+		CHILD_ASSERT(user_lock(&user) == TREE_OK);
 		linger(i);
-		CHILD_ASSERT(instance->environment->slots[number].holds == 1);
-		CHILD_ASSERT(actor_write(&actor, actor.image[HEADER_LSN] + 1) == TREE_OK);
-		CHILD_ASSERT(instance->environment->slots[number].holds == 0);
+		CHILD_ASSERT(own->environment->slots[number].holds == 1);
+		CHILD_ASSERT(user_write(&user, user.image[HEADER_LSN] + 1) == TREE_OK);
+		CHILD_ASSERT(own->environment->slots[number].holds == 0);
 	}
-	CHILD_ASSERT(actor_close(&actor) == TREE_OK);
+	CHILD_ASSERT(user_close(&user) == TREE_OK);
 }
 
 /* The tree's counters over all processes of the instance. */
 static TreeCounters
-stage_counters(Stage *stage, TestInstance *instance, uint64_t *lsn)
+counters_of(TestInstance *of, uint64_t *lsn)
 {
 	TreeCounters counters;
-	Actor actor;
+	LockUser user;
 
-	actor_open(&actor, stage, instance, 15, 0);
-	tree_counters(actor.tree, &counters);
-	assert_int_equal(actor_lock(&actor), TREE_OK);
-	*lsn = actor.image[HEADER_LSN];
-	assert_int_equal(actor_release(&actor), TREE_OK);
-	assert_int_equal(actor_close(&actor), TREE_OK);
+	user_open(&user, of, 15, 0);
+	tree_counters(user.tree, &counters);
+	assert_int_equal(user_lock(&user), TREE_OK);
+	*lsn = user.image[HEADER_LSN];
+	assert_int_equal(user_release(&user), TREE_OK);
+	assert_int_equal(user_close(&user), TREE_OK);
 	return counters;
 }
 
@@ -71,48 +70,46 @@ stage_counters(Stage *stage, TestInstance *instance, uint64_t *lsn)
 static void
 test_no_lock_while_draining(void **state)
 {
-	Stage stage;
-	Actor first, second;
+	LockUser first, second;
 
-	stage_open(&stage, 16384, false);
-	test_node_terminate(&stage.node);
-	stage.node.drain_ms = 60000;
-	test_node_restart(&stage.node);
-	test_instance_attach(&stage.instance);
-	actor_open(&first, &stage, &stage.instance, 0, 0);
-	actor_open(&second, &stage, &stage.instance, 1, 1);
-	assert_int_equal(actor_lock(&first), TREE_OK);
-	test_node_drain(&stage.node);
+	locks_open(16384, false);
+	test_node_terminate(&nodes[0]);
+	nodes[0].drain_ms = 60000;
+	test_node_restart(&nodes[0]);
+	test_instance_attach(&instance);
+	user_open(&first, &instance, 0, 0);
+	user_open(&second, &instance, 1, 1);
+	assert_int_equal(user_lock(&first), TREE_OK);
+	test_node_drain(&nodes[0]);
 	for (int i = 0; i < 6000 && !fabric_is_draining(second.client.endpoints[0]); i++)
 		test_sleep_us(5000);
 	assert_true(fabric_is_draining(second.client.endpoints[0]));
-	assert_int_equal(actor_lock(&second), TREE_UNREACHABLE);
+	assert_int_equal(user_lock(&second), TREE_UNREACHABLE);
 	assert_non_null(strstr(tree_detail(second.client.tree), "shutting down"));
-	assert_int_equal(actor_write(&first, 7), TREE_OK);
-	test_node_wait(&stage.node);
+	assert_int_equal(user_write(&first, 7), TREE_OK);
+	test_node_wait(&nodes[0]);
 
-	test_node_restart(&stage.node);
-	(void) actor_close(&first);
-	(void) actor_close(&second);
-	test_instance_attach(&stage.instance);
-	actor_open(&first, &stage, &stage.instance, 0, 0);
-	assert_int_equal(actor_lock(&first), TREE_OK);
+	test_node_restart(&nodes[0]);
+	(void) user_close(&first);
+	(void) user_close(&second);
+	test_instance_attach(&instance);
+	user_open(&first, &instance, 0, 0);
+	assert_int_equal(user_lock(&first), TREE_OK);
 	assert_true(first.image[HEADER_LSN] == 7);
-	assert_int_equal(actor_release(&first), TREE_OK);
-	assert_int_equal(actor_close(&first), TREE_OK);
-	stage_close(&stage);
+	assert_int_equal(user_release(&first), TREE_OK);
+	assert_int_equal(user_close(&first), TREE_OK);
+	fixture_close();
 }
 
 static void
 test_exclusion(void **state)
 {
-	Stage stage;
 	TreeCounters counters;
 	uint64_t lsn;
 
-	stage_open(&stage, 16384, false);
-	assert_int_equal(test_processes(PROCESSES, count_body, &stage), 0);
-	counters = stage_counters(&stage, &stage.instance, &lsn);
+	locks_open(16384, false);
+	assert_int_equal(test_processes(PROCESSES, count_body, NULL), 0);
+	counters = counters_of(&instance, &lsn);
 	assert_int_equal(lsn, PROCESSES * ROUNDS);
 	/* Each lock was won or handed over, and no more than four times in a row. */
 	assert_int_equal(counters.lock_acquisitions + counters.handovers, PROCESSES * ROUNDS);
@@ -123,23 +120,22 @@ test_exclusion(void **state)
 	/* Won: lock and read, write (and unlock). Handed over: nothing, write. The unlock goes with the write but rarely. */
 	assert_true(counters.round_trips >= 2 * counters.lock_acquisitions + counters.handovers);
 	assert_true(counters.round_trips <= 3 * counters.lock_acquisitions + counters.handovers);
-	stage_close(&stage);
+	fixture_close();
 }
 
 static void
 test_exclusion_between_instances(void **state)
 {
-	Stage stage;
 	TreeCounters first, second;
 	uint64_t lsn;
 
-	stage_open(&stage, 16384, true);
-	assert_int_equal(test_processes(PROCESSES, count_body, &stage), 0);
-	first = stage_counters(&stage, &stage.instance, &lsn);
-	second = stage_counters(&stage, &stage.other, &lsn);
+	locks_open(16384, true);
+	assert_int_equal(test_processes(PROCESSES, count_body, NULL), 0);
+	first = counters_of(&instance, &lsn);
+	second = counters_of(&other_instance, &lsn);
 	assert_int_equal(lsn, PROCESSES * ROUNDS);
 	assert_true(first.lock_retries + second.lock_retries > 0);
-	stage_close(&stage);
+	fixture_close();
 }
 
 /* ---- the queue ---- */
@@ -159,19 +155,19 @@ wait_queued(TestInstance *instance, uint32_t slot)
 
 /* Locks once and notes its turn: scratch[0] counts, scratch[slot] is the turn, scratch[64 + slot] the round trips. */
 static void
-queue_body(Stage *stage, uint32_t slot)
+queue_body(uint32_t slot)
 {
-	uint64_t *scratch = stage->instance.scratch;
+	uint64_t *scratch = instance.scratch;
 	TreeCounters counters;
-	Actor actor;
+	LockUser user;
 
-	actor_open(&actor, stage, &stage->instance, slot, (int) scratch[128 + slot]);
-	CHILD_ASSERT(actor_lock(&actor) == TREE_OK);
+	user_open(&user, &instance, slot, (int) scratch[128 + slot]);
+	CHILD_ASSERT(user_lock(&user) == TREE_OK);
 	scratch[slot] = __atomic_add_fetch(&scratch[0], 1, __ATOMIC_ACQ_REL);
-	CHILD_ASSERT(actor_write(&actor, actor.image[HEADER_LSN] + 1) == TREE_OK);
-	tree_client_counters(actor.client.tree, &counters);
+	CHILD_ASSERT(user_write(&user, user.image[HEADER_LSN] + 1) == TREE_OK);
+	tree_client_counters(user.client.tree, &counters);
 	scratch[64 + slot] = counters.round_trips;
-	CHILD_ASSERT(actor_close(&actor) == TREE_OK);
+	CHILD_ASSERT(user_close(&user) == TREE_OK);
 }
 
 #define QUEUED 8
@@ -180,26 +176,25 @@ queue_body(Stage *stage, uint32_t slot)
 static void
 test_queue_and_handover(void **state)
 {
-	Stage stage;
-	Actor actor;
+	LockUser user;
 	pid_t children[QUEUED];
 	TreeCounters counters;
 	uint64_t *scratch;
 	uint64_t lsn;
 
-	stage_open(&stage, 16384, false);
-	scratch = stage.instance.scratch;
-	actor_open(&actor, &stage, &stage.instance, 0, 0);
-	assert_int_equal(actor_lock(&actor), TREE_OK);
+	locks_open(16384, false);
+	scratch = instance.scratch;
+	user_open(&user, &instance, 0, 0);
+	assert_int_equal(user_lock(&user), TREE_OK);
 	for (uint32_t i = 0; i < QUEUED; i++)
 	{
-		children[i] = start_child(&stage, i + 1, queue_body);
-		wait_queued(&stage.instance, i + 1);
+		children[i] = start_child(i + 1, queue_body);
+		wait_queued(&instance, i + 1);
 	}
-	assert_int_equal(actor_write(&actor, 1), TREE_OK);
+	assert_int_equal(user_write(&user, 1), TREE_OK);
 	for (uint32_t i = 0; i < QUEUED; i++)
 		join_child(children[i]);
-	assert_int_equal(actor_close(&actor), TREE_OK);
+	assert_int_equal(user_close(&user), TREE_OK);
 	for (uint32_t i = 0; i < QUEUED; i++)
 	{
 		bool won = (i + 1) % (HANDOVER_MAX + 1) == 0;
@@ -208,83 +203,81 @@ test_queue_and_handover(void **state)
 		/* The last of the queue finds nobody when it has written, as nobody was there when it looked. */
 		assert_int_equal(scratch[64 + i + 1], won ? 2 : 1);
 	}
-	counters = stage_counters(&stage, &stage.instance, &lsn);
+	counters = counters_of(&instance, &lsn);
 	assert_int_equal(lsn, QUEUED + 1);
 	assert_int_equal(counters.lock_acquisitions, 2);
 	assert_int_equal(counters.handovers, QUEUED - 1);
 	assert_int_equal(counters.handover_images, QUEUED - 1);
 	assert_int_equal(counters.lock_waits, QUEUED);
-	stage_close(&stage);
+	fixture_close();
 }
 
 /* Two nodes under one word: the word is handed over, the image is not. */
 static void
 test_handover_of_another_node(void **state)
 {
-	Stage stage;
-	Actor actor;
+	LockUser user;
 	pid_t child;
 
-	stage_open(&stage, 1, false);
-	actor_open(&actor, &stage, &stage.instance, 0, 0);
-	assert_int_equal(actor_lock(&actor), TREE_OK);
-	stage.instance.scratch[128 + 1] = 1; /* the other tree */
-	child = start_child(&stage, 1, queue_body);
-	wait_queued(&stage.instance, 1);
-	assert_int_equal(actor_write(&actor, 1), TREE_OK);
+	locks_open(1, false);
+	user_open(&user, &instance, 0, 0);
+	assert_int_equal(user_lock(&user), TREE_OK);
+	instance.scratch[128 + 1] = 1; /* the other tree */
+	child = start_child(1, queue_body);
+	wait_queued(&instance, 1);
+	assert_int_equal(user_write(&user, 1), TREE_OK);
 	join_child(child);
 	/* READ, then WRITE with the unlock. */
-	assert_int_equal(stage.instance.scratch[64 + 1], 2);
-	assert_int_equal(actor_close(&actor), TREE_OK);
-	stage_close(&stage);
+	assert_int_equal(instance.scratch[64 + 1], 2);
+	assert_int_equal(user_close(&user), TREE_OK);
+	fixture_close();
 }
 
 static void
-canceled_body(Stage *stage, uint32_t slot)
+canceled_body(uint32_t slot)
 {
-	Actor actor;
+	LockUser user;
 
-	actor_open(&actor, stage, &stage->instance, slot, 0);
-	CHILD_ASSERT(actor_lock(&actor) == TREE_STOPPED);
-	CHILD_ASSERT(!actor.lock.held);
-	CHILD_ASSERT(stage->instance.environment->slots[slot].holds == 0);
-	CHILD_ASSERT(actor_close(&actor) == TREE_OK);
+	user_open(&user, &instance, slot, 0);
+	CHILD_ASSERT(user_lock(&user) == TREE_STOPPED);
+	CHILD_ASSERT(!user.lock.held);
+	CHILD_ASSERT(instance.environment->slots[slot].holds == 0);
+	CHILD_ASSERT(user_close(&user) == TREE_OK);
 }
 
 /* The second of three leaves the queue; the others get the lock, in order. */
 static void
 test_cancel_in_queue(void **state)
 {
-	Stage stage;
-	Actor actor;
+	LockUser user;
 	TreeEnvironment environment;
 	pid_t children[3];
 
-	stage_open(&stage, 16384, false);
-	actor_open(&actor, &stage, &stage.instance, 0, 0);
-	environment = test_environment(&stage.instance);
+	locks_open(16384, false);
+	user_open(&user, &instance, 0, 0);
+	environment = test_environment(&instance);
 	for (int last = 0; last < 2; last++)
 	{
 		/* The one that leaves is in the middle, or the last one. */
-		assert_int_equal(actor_lock(&actor), TREE_OK);
-		memset(stage.instance.scratch, 0, 64 * 8);
-		memset(stage.instance.environment->slots + 1, 0, 3 * sizeof(TestSlot));
+		assert_int_equal(user_lock(&user), TREE_OK);
+		memset(instance.scratch, 0, 64 * 8);
+		memset(instance.environment->slots + 1, 0, 3 * sizeof(TestSlot));
 		for (uint32_t i = 0; i < 3; i++)
 		{
-			children[i] = start_child(&stage, i + 1, i == 1 + (uint32_t) last ? canceled_body : queue_body);
-			wait_queued(&stage.instance, i + 1);
+			children[i] = start_child(i + 1, i == 1 + (uint32_t) last ? canceled_body : queue_body);
+			wait_queued(&instance, i + 1);
 		}
-		__atomic_store_n(&stage.instance.environment->slots[2 + last].stop, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&instance.environment->slots[2 + last].stop, 1, __ATOMIC_RELEASE);
 		environment.wake(environment.argument, 2 + (uint32_t) last);
 		join_child(children[1 + last]);
-		assert_int_equal(actor_release(&actor), TREE_OK);
+		assert_int_equal(user_release(&user), TREE_OK);
 		join_child(children[0]);
 		join_child(children[2 - last]);
-		assert_int_equal(stage.instance.scratch[1], 1);
-		assert_int_equal(stage.instance.scratch[3 - last], 2);
+		assert_int_equal(instance.scratch[1], 1);
+		assert_int_equal(instance.scratch[3 - last], 2);
 	}
-	assert_int_equal(actor_close(&actor), TREE_OK);
-	stage_close(&stage);
+	assert_int_equal(user_close(&user), TREE_OK);
+	fixture_close();
 }
 
 /* Words of the scratch: the waiter asks whether to stop; it was chosen meanwhile. */
@@ -303,19 +296,19 @@ stop_when_chosen(void *argument)
 }
 
 static void
-chosen_body(Stage *stage, uint32_t slot)
+chosen_body(uint32_t slot)
 {
-	Actor actor;
+	LockUser user;
 
-	actor_open(&actor, stage, &stage->instance, slot, 0);
-	stop_instance = &stage->instance;
-	actor.client.tree->options.environment.should_stop = stop_when_chosen;
-	CHILD_ASSERT(actor_lock(&actor) == TREE_STOPPED);
-	CHILD_ASSERT(!actor.lock.held);
-	CHILD_ASSERT(stage->instance.environment->slots[slot].holds == 0);
-	CHILD_ASSERT(actor_lock(&actor) == TREE_OK);
-	CHILD_ASSERT(actor_release(&actor) == TREE_OK);
-	CHILD_ASSERT(actor_close(&actor) == TREE_OK);
+	user_open(&user, &instance, slot, 0);
+	stop_instance = &instance;
+	user.client.tree->options.environment.should_stop = stop_when_chosen;
+	CHILD_ASSERT(user_lock(&user) == TREE_STOPPED);
+	CHILD_ASSERT(!user.lock.held);
+	CHILD_ASSERT(instance.environment->slots[slot].holds == 0);
+	CHILD_ASSERT(user_lock(&user) == TREE_OK);
+	CHILD_ASSERT(user_release(&user) == TREE_OK);
+	CHILD_ASSERT(user_close(&user) == TREE_OK);
 }
 
 /*
@@ -323,29 +316,27 @@ chosen_body(Stage *stage, uint32_t slot)
  * lock.
  */
 static void
-choose(void (*body)(Stage *stage, uint32_t slot))
+choose(void (*body)(uint32_t slot))
 {
 	for (uint32_t handovers = 0; handovers <= HANDOVER_MAX; handovers += HANDOVER_MAX)
 	{
-		Stage stage;
-		Actor actor;
+		LockUser user;
 		pid_t child;
 
-		stage_open(&stage, 16384, false);
-		actor_open(&actor, &stage, &stage.instance, 0, 0);
-		assert_int_equal(actor_lock(&actor), TREE_OK);
-		child = start_child(&stage, 1, body);
-		test_await(&stage.instance, STOP_ASKED, 1);
-		actor.lock.handovers =
-			handovers; /* at the limit the word is freed, and who is chosen has to win it */
-		assert_int_equal(actor_write(&actor, 1), TREE_OK);
-		test_say(&stage.instance, STOP_CHOSEN, 1);
+		locks_open(16384, false);
+		user_open(&user, &instance, 0, 0);
+		assert_int_equal(user_lock(&user), TREE_OK);
+		child = start_child(1, body);
+		test_await(&instance, STOP_ASKED, 1);
+		user.lock.handovers = handovers; /* at the limit the word is freed, and who is chosen has to win it */
+		assert_int_equal(user_write(&user, 1), TREE_OK);
+		test_say(&instance, STOP_CHOSEN, 1);
 		join_child(child);
-		assert_int_equal(actor_lock(&actor), TREE_OK);
-		assert_int_equal(actor.image[HEADER_LSN], 1);
-		assert_int_equal(actor_release(&actor), TREE_OK);
-		assert_int_equal(actor_close(&actor), TREE_OK);
-		stage_close(&stage);
+		assert_int_equal(user_lock(&user), TREE_OK);
+		assert_int_equal(user.image[HEADER_LSN], 1);
+		assert_int_equal(user_release(&user), TREE_OK);
+		assert_int_equal(user_close(&user), TREE_OK);
+		fixture_close();
 	}
 }
 
@@ -385,21 +376,21 @@ pause_until_chosen(void *argument)
 }
 
 static void
-paused_body(Stage *stage, uint32_t slot)
+paused_body(uint32_t slot)
 {
 	TreeEnvironment *environment;
-	Actor actor;
+	LockUser user;
 
 	CHILD_ASSERT(slot == 1);
-	actor_open(&actor, stage, &stage->instance, slot, 0);
-	stop_instance = &stage->instance;
-	environment = &actor.client.tree->options.environment;
+	user_open(&user, &instance, slot, 0);
+	stop_instance = &instance;
+	environment = &user.client.tree->options.environment;
 	environment->pause = pause_until_chosen;
 	environment->sleep = sleep_counted;
-	CHILD_ASSERT(actor_lock(&actor) == TREE_OK);
+	CHILD_ASSERT(user_lock(&user) == TREE_OK);
 	CHILD_ASSERT(pauses.before_sleep > 0 && pauses.sleeps == 1);
-	CHILD_ASSERT(actor_release(&actor) == TREE_OK);
-	CHILD_ASSERT(actor_close(&actor) == TREE_OK);
+	CHILD_ASSERT(user_release(&user) == TREE_OK);
+	CHILD_ASSERT(user_close(&user) == TREE_OK);
 }
 
 /* Who pauses looks once more before it sleeps. */
@@ -413,54 +404,52 @@ test_pause_wakes(void **state)
 static void
 storm_body(int number, void *argument)
 {
-	Stage *stage = argument;
-	TestSlot *place = &stage->instance.environment->slots[number];
-	TreeEnvironment environment = test_environment(&stage->instance);
-	Actor actor;
+	TestSlot *place = &instance.environment->slots[number];
+	TreeEnvironment environment = test_environment(&instance);
+	LockUser user;
 
-	actor_open(&actor, stage, &stage->instance, (uint32_t) number, 0);
-	test_meet(&stage->instance, READY, PROCESSES);
+	user_open(&user, &instance, (uint32_t) number, 0);
+	test_meet(&instance, READY, PROCESSES);
 	for (int i = 0; i < ROUNDS / 2; i++)
 	{
-		TreeStatus status = actor_lock(&actor);
+		TreeStatus status = user_lock(&user);
 
 		CHILD_ASSERT(status == TREE_OK || status == TREE_STOPPED);
 		if (status == TREE_OK)
 		{
-			uint64_t next = actor.image[HEADER_LSN] + 1;
+			uint64_t next = user.image[HEADER_LSN] + 1;
 
 			/* Somebody is stopped while we hold, or nobody. */
 			uint32_t victim = (uint32_t) (next * 7 + (uint64_t) i) % (PROCESSES + 2);
 
 			if (victim < PROCESSES)
 			{
-				__atomic_store_n(&stage->instance.environment->slots[victim].stop, 1, __ATOMIC_RELEASE);
+				__atomic_store_n(&instance.environment->slots[victim].stop, 1, __ATOMIC_RELEASE);
 				environment.wake(environment.argument, victim);
 			}
 			linger(i);
-			CHILD_ASSERT(actor_write(&actor, next) == TREE_OK);
-			__atomic_fetch_add(&stage->instance.scratch[0], 1, __ATOMIC_RELAXED);
+			CHILD_ASSERT(user_write(&user, next) == TREE_OK);
+			__atomic_fetch_add(&instance.scratch[0], 1, __ATOMIC_RELAXED);
 		}
 		else
-			__atomic_fetch_add(&stage->instance.scratch[1], 1, __ATOMIC_RELAXED);
+			__atomic_fetch_add(&instance.scratch[1], 1, __ATOMIC_RELAXED);
 		CHILD_ASSERT(place->holds == 0);
 		__atomic_store_n(&place->stop, 0, __ATOMIC_RELEASE);
 	}
-	CHILD_ASSERT(actor_close(&actor) == TREE_OK);
+	CHILD_ASSERT(user_close(&user) == TREE_OK);
 }
 
 static void
 test_cancel_storm(void **state)
 {
-	Stage stage;
 	uint64_t lsn;
 
-	stage_open(&stage, 16384, false);
-	assert_int_equal(test_processes(PROCESSES, storm_body, &stage), 0);
-	(void) stage_counters(&stage, &stage.instance, &lsn);
-	assert_int_equal(lsn, stage.instance.scratch[0]);
-	assert_true(stage.instance.scratch[1] > 0);
-	stage_close(&stage);
+	locks_open(16384, false);
+	assert_int_equal(test_processes(PROCESSES, storm_body, NULL), 0);
+	(void) counters_of(&instance, &lsn);
+	assert_int_equal(lsn, instance.scratch[0]);
+	assert_true(instance.scratch[1] > 0);
+	fixture_close();
 }
 
 /* Deadlines hold against a holder of the same instance and of another one; the lock is had afterwards. */
@@ -469,17 +458,16 @@ test_timeout(void **state)
 {
 	for (int two = 0; two < 2; two++)
 	{
-		Stage stage;
-		Actor actor;
+		LockUser user;
 
-		stage_open(&stage, 16384, two == 1);
-		actor_open(&actor, &stage, &stage.instance, 0, 0);
-		assert_int_equal(actor_lock(&actor), TREE_OK);
-		join_child(start_child(&stage, 1, late_body));
-		assert_int_equal(actor_release(&actor), TREE_OK);
-		join_child(start_child(&stage, 2, queue_body));
-		assert_int_equal(actor_close(&actor), TREE_OK);
-		stage_close(&stage);
+		locks_open(16384, two == 1);
+		user_open(&user, &instance, 0, 0);
+		assert_int_equal(user_lock(&user), TREE_OK);
+		join_child(start_child(1, late_body));
+		assert_int_equal(user_release(&user), TREE_OK);
+		join_child(start_child(2, queue_body));
+		assert_int_equal(user_close(&user), TREE_OK);
+		fixture_close();
 	}
 }
 

@@ -11,12 +11,12 @@
 #include "../rdma/fault.h"
 
 static void
-die_holding_body(Stage *stage, uint32_t slot)
+die_holding_body(uint32_t slot)
 {
-	Actor actor;
+	LockUser user;
 
-	actor_open(&actor, stage, &stage->instance, slot, 0);
-	CHILD_ASSERT(actor_lock(&actor) == TREE_OK);
+	user_open(&user, &instance, slot, 0);
+	CHILD_ASSERT(user_lock(&user) == TREE_OK);
 	kill(getpid(), SIGKILL);
 }
 
@@ -24,66 +24,64 @@ die_holding_body(Stage *stage, uint32_t slot)
 static void
 test_death_and_attach(void **state)
 {
-	Stage stage;
-	Actor actor;
+	LockUser user;
 	pid_t child;
 	int status;
 
-	stage_open(&stage, 16384, true);
-	child = start_child(&stage, 1, die_holding_body);
+	locks_open(16384, true);
+	child = start_child(1, die_holding_body);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status));
-	actor_open(&actor, &stage, &stage.other, 0, 0);
-	actor.client.tree->options.operation_timeout_ms = 100;
-	assert_int_equal(actor_lock(&actor), TREE_TIMED_OUT);
-	test_instance_attach(&stage.instance);
-	assert_int_equal(actor_lock(&actor), TREE_OK);
-	assert_int_equal(actor_release(&actor), TREE_OK);
-	assert_int_equal(actor_close(&actor), TREE_OK);
+	user_open(&user, &other_instance, 0, 0);
+	user.client.tree->options.operation_timeout_ms = 100;
+	assert_int_equal(user_lock(&user), TREE_TIMED_OUT);
+	test_instance_attach(&instance);
+	assert_int_equal(user_lock(&user), TREE_OK);
+	assert_int_equal(user_release(&user), TREE_OK);
+	assert_int_equal(user_close(&user), TREE_OK);
 
 	/* Its own next incarnation has it too. */
-	actor_open(&actor, &stage, &stage.instance, 0, 0);
-	assert_int_equal(actor_lock(&actor), TREE_OK);
-	assert_int_equal(actor_release(&actor), TREE_OK);
-	assert_int_equal(actor_close(&actor), TREE_OK);
-	stage_close(&stage);
+	user_open(&user, &instance, 0, 0);
+	assert_int_equal(user_lock(&user), TREE_OK);
+	assert_int_equal(user_release(&user), TREE_OK);
+	assert_int_equal(user_close(&user), TREE_OK);
+	fixture_close();
 }
 
 /* A holder that was fenced meanwhile: its unlock tells it. */
 static void
 test_fenced_holder(void **state)
 {
-	Stage stage;
-	Actor actor;
+	LockUser user;
 	TestInstance successor;
 	TreeStatus status;
 
-	stage_open(&stage, 16384, false);
-	actor_open(&actor, &stage, &stage.instance, 0, 0);
-	assert_int_equal(actor_lock(&actor), TREE_OK);
+	locks_open(16384, false);
+	user_open(&user, &instance, 0, 0);
+	assert_int_equal(user_lock(&user), TREE_OK);
 	/* Same cluster, shared memory of its own: a takeover. */
-	test_instance_start(&successor, &stage.node, 1, 4, MEGABYTE);
-	successor.cluster[0] = stage.instance.cluster[0];
-	successor.cluster[1] = stage.instance.cluster[1];
+	test_instance_start(&successor, &nodes[0], 1, 4, MEGABYTE);
+	successor.cluster[0] = instance.cluster[0];
+	successor.cluster[1] = instance.cluster[1];
 	test_instance_attach(&successor);
-	status = actor_write(&actor, 99);
+	status = user_write(&user, 99);
 	assert_int_equal(status, TREE_FENCED);
-	assert_int_equal(stage.instance.environment->slots[0].holds, 0);
-	assert_int_equal(actor_lock(&actor), TREE_FENCED);
-	(void) actor_close(&actor);
+	assert_int_equal(instance.environment->slots[0].holds, 0);
+	assert_int_equal(user_lock(&user), TREE_FENCED);
+	(void) user_close(&user);
 
-	actor_open(&actor, &stage, &successor, 0, 0);
-	assert_int_equal(actor_lock(&actor), TREE_OK);
-	assert_int_not_equal(actor.image[HEADER_LSN], 99);
-	assert_int_equal(actor_release(&actor), TREE_OK);
-	assert_int_equal(actor_close(&actor), TREE_OK);
+	user_open(&user, &successor, 0, 0);
+	assert_int_equal(user_lock(&user), TREE_OK);
+	assert_int_not_equal(user.image[HEADER_LSN], 99);
+	assert_int_equal(user_release(&user), TREE_OK);
+	assert_int_equal(user_close(&user), TREE_OK);
 	test_instance_stop(&successor);
-	stage_close(&stage);
+	fixture_close();
 }
 
 /* The word under index 0, when there is but one. */
 static uint64_t
-only_word(Actor *actor)
+only_word(LockUser *user)
 {
 	uint64_t word = 1;
 	FabricOp op;
@@ -93,20 +91,20 @@ only_word(Actor *actor)
 	op.region = FABRIC_LOCKS;
 	op.length = 8;
 	op.buffer = &word;
-	assert_int_equal(fabric_execute(actor->client.endpoints[0], &op, 1), FABRIC_OK);
+	assert_int_equal(fabric_execute(user->client.endpoints[0], &op, 1), FABRIC_OK);
 	return word;
 }
 
 /* The same by a connection of its own. */
 static uint64_t
-only_word_of(Stage *stage)
+only_word_of(void)
 {
-	Actor actor;
+	LockUser user;
 	uint64_t word;
 
-	actor_open(&actor, stage, &stage->instance, 14, 0);
-	word = only_word(&actor);
-	assert_int_equal(actor_close(&actor), TREE_OK);
+	user_open(&user, &instance, 14, 0);
+	word = only_word(&user);
+	assert_int_equal(user_close(&user), TREE_OK);
 	return word;
 }
 
@@ -117,12 +115,11 @@ only_word_of(Stage *stage)
 static void
 test_doubt_is_ended(void **state)
 {
-	Stage stage;
-	Actor actor;
+	LockUser user;
 	uint64_t value = 0;
 
-	stage_open(&stage, 1, false);
-	actor_open(&actor, &stage, &stage.instance, 0, 0);
+	locks_open(1, false);
+	user_open(&user, &instance, 0, 0);
 	for (int late = 0; late < 2; late++)
 	{
 		bool met = true;
@@ -139,67 +136,66 @@ test_doubt_is_ended(void **state)
 				plan.late_operation = n;
 			else
 				plan.fail_operation = n;
-			assert_int_equal(fabric_fault_set(actor.client.endpoints[0], &plan), FABRIC_OK);
+			assert_int_equal(fabric_fault_set(user.client.endpoints[0], &plan), FABRIC_OK);
 			do
 			{
 				assert_true(++attempts <= 3);
-				status = actor_lock(&actor);
+				status = user_lock(&user);
 				if (status == TREE_OK)
-					status = actor_write(&actor, value);
+					status = user_write(&user, value);
 			} while (status == TREE_RETRY);
 			assert_int_equal(status, TREE_OK);
-			met = fabric_fault_operations(actor.client.endpoints[0]) >= n;
-			fabric_fault_deliver(actor.client.endpoints[0]);
-			assert_int_equal(fabric_fault_set(actor.client.endpoints[0], NULL), FABRIC_OK);
-			assert_int_equal(only_word(&actor), 0);
-			assert_int_equal(stage.instance.environment->slots[0].holds, 0);
-			assert_int_equal(actor_lock(&actor), TREE_OK);
-			assert_int_equal(actor.image[HEADER_LSN], value);
-			assert_int_equal(actor_release(&actor), TREE_OK);
+			met = fabric_fault_operations(user.client.endpoints[0]) >= n;
+			fabric_fault_deliver(user.client.endpoints[0]);
+			assert_int_equal(fabric_fault_set(user.client.endpoints[0], NULL), FABRIC_OK);
+			assert_int_equal(only_word(&user), 0);
+			assert_int_equal(instance.environment->slots[0].holds, 0);
+			assert_int_equal(user_lock(&user), TREE_OK);
+			assert_int_equal(user.image[HEADER_LSN], value);
+			assert_int_equal(user_release(&user), TREE_OK);
 		}
 	}
-	assert_int_equal(actor_close(&actor), TREE_OK);
-	stage_close(&stage);
+	assert_int_equal(user_close(&user), TREE_OK);
+	fixture_close();
 }
 
 /* A chain whose doubt cannot be ended strands the hold; the record lets lock_clean_up() end it. */
 static void
 test_leaked_lock(void **state)
 {
-	Stage stage;
-	Actor actor;
+	LockUser user;
 	FabricFaultPlan plan = {.seed = 1, .fail_operation = 2};
 	FabricEndpoint *endpoint;
 	pid_t child;
 
-	stage_open(&stage, 1, false);
-	stage.instance.scratch[LATE_GATE] = 1;
-	child = start_child(&stage, 1, late_body);
-	test_await(&stage.instance, LATE_READY, 1);
-	actor_open(&actor, &stage, &stage.instance, 0, 0);
-	assert_int_equal(actor_lock(&actor), TREE_OK);
-	endpoint = actor.client.endpoints[0];
+	locks_open(1, false);
+	instance.scratch[LATE_GATE] = 1;
+	child = start_child(1, late_body);
+	test_await(&instance, LATE_READY, 1);
+	user_open(&user, &instance, 0, 0);
+	assert_int_equal(user_lock(&user), TREE_OK);
+	endpoint = user.client.endpoints[0];
 	/* {WRITE, unlock}: the unlock is lost, and no daemon is there to reset the channel. */
 	assert_int_equal(fabric_fault_set(endpoint, &plan), FABRIC_OK);
-	test_node_kill(&stage.node);
-	assert_int_equal(actor_write(&actor, 5), TREE_UNREACHABLE);
-	assert_int_equal(stage.instance.environment->slots[0].holds, 0);
-	assert_int_equal(actor_lock(&actor), TREE_UNREACHABLE);
+	test_node_kill(&nodes[0]);
+	assert_int_equal(user_write(&user, 5), TREE_UNREACHABLE);
+	assert_int_equal(instance.environment->slots[0].holds, 0);
+	assert_int_equal(user_lock(&user), TREE_UNREACHABLE);
 	/* Another process of the instance does not get in. */
-	test_say(&stage.instance, LATE_READY, 2);
-	test_say(&stage.instance, LATE_GATE, 0);
+	test_say(&instance, LATE_READY, 2);
+	test_say(&instance, LATE_GATE, 0);
 	join_child(child);
 
 	/* With the memory node back, leaving frees the word, and the lock is to be had without fencing. */
-	test_node_restart(&stage.node);
-	assert_int_not_equal(only_word_of(&stage), 0);
-	assert_int_equal(lock_clean_up(actor.client.tree), TREE_OK);
-	assert_int_equal(only_word_of(&stage), 0);
-	assert_int_equal(actor_lock(&actor), TREE_OK);
-	assert_int_equal(actor.image[HEADER_LSN], 5);
-	assert_int_equal(actor_release(&actor), TREE_OK);
-	assert_int_equal(actor_close(&actor), TREE_OK);
-	stage_close(&stage);
+	test_node_restart(&nodes[0]);
+	assert_int_not_equal(only_word_of(), 0);
+	assert_int_equal(lock_clean_up(user.client.tree), TREE_OK);
+	assert_int_equal(only_word_of(), 0);
+	assert_int_equal(user_lock(&user), TREE_OK);
+	assert_int_equal(user.image[HEADER_LSN], 5);
+	assert_int_equal(user_release(&user), TREE_OK);
+	assert_int_equal(user_close(&user), TREE_OK);
+	fixture_close();
 }
 
 int

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/fixture.h"
+#include "support/lock_fixture.h"
 #include "rdma/shm/shm.h"
 #include "tree/lock/lock_table.h"
 
@@ -76,32 +76,19 @@ images_open(void)
 	assert_int_equal(test_client_close(&client), TREE_OK);
 }
 
-/* A client in a process of its own. */
-typedef struct Actor
-{
-	TestClient client;
-	Tree *tree;
-	LockHandle lock;
-	uint64_t image[NODE_MAX_BYTES / 8];
-} Actor;
-
 static void
-actor_lock(Actor *actor, uint32_t slot)
+user_begin(LockUser *user, uint32_t slot)
 {
-	memset(actor, 0, sizeof(*actor));
-	test_client_open(&actor->client, &instance, slot);
-	check(tree_open(actor->client.tree, records[0].tree, records[0].root, &narrow, NULL, NULL,
-	                &actor->tree) == TREE_OK,
-	      "no tree");
-	check(lock_and_read(actor->tree, actor->tree->root, INNER_BYTES, actor->image, &actor->lock) == TREE_OK,
+	user_open(user, &instance, slot, 0);
+	check(lock_and_read(user->tree, user->tree->root, INNER_BYTES, user->image, &user->lock) == TREE_OK,
 	      "no lock");
 }
 
 /* Runs it, until it is killed. */
 static pid_t
-start(void (*body)(Actor *actor))
+start(void (*body)(LockUser *user))
 {
-	static Actor actor;
+	static LockUser user;
 	pid_t child;
 
 	fflush(NULL);
@@ -109,7 +96,7 @@ start(void (*body)(Actor *actor))
 	assert_true(child >= 0);
 	if (child != 0)
 		return child;
-	body(&actor);
+	body(&user);
 	for (;;)
 		pause();
 }
@@ -126,75 +113,75 @@ kill_and_join(pid_t child)
 
 /* Writes the redo image and the first half of the node: there its process ends. */
 static void
-write_half(Actor *actor)
+write_half(LockUser *user)
 {
 	FabricOp ops[REDO_OPS + 2];
 	int count;
 
-	actor_lock(actor, 0);
-	count = lock_rewrite_ops(actor->tree, &actor->lock, actor->tree->root, expected, INNER_BYTES, ops);
+	user_begin(user, 0);
+	count = lock_rewrite_ops(user->tree, &user->lock, user->tree->root, expected, INNER_BYTES, ops);
 	check(count == REDO_OPS + 1, "no redo image");
 	ops[count - 1] = write_op(expected, 0, INNER_BYTES / 2);
-	check(fabric_execute(actor->client.endpoints[0], ops, count) == FABRIC_OK, "half a chain");
+	check(fabric_execute(user->client.endpoints[0], ops, count) == FABRIC_OK, "half a chain");
 }
 
 static void
-die_half_way(Actor *actor)
+die_half_way(LockUser *user)
 {
-	write_half(actor);
+	write_half(user);
 	test_say(&instance, WROTE, 1);
 }
 
 /* And its lock word is lost with the device that it was on. */
 static void
-lose_word(Actor *actor)
+lose_word(LockUser *user)
 {
 	FabricOp op;
 
-	write_half(actor);
+	write_half(user);
 	op = (FabricOp){.opcode = FABRIC_COMPARE_SWAP,
 	                .region = FABRIC_LOCKS,
 	                .length = 8,
-	                .offset = (uint64_t) actor->lock.index * 8,
-	                .compare = actor->lock.word};
-	check(fabric_execute(actor->client.endpoints[0], &op, 1) == FABRIC_OK && op.result == actor->lock.word,
+	                .offset = (uint64_t) user->lock.index * 8,
+	                .compare = user->lock.word};
+	check(fabric_execute(user->client.endpoints[0], &op, 1) == FABRIC_OK && op.result == user->lock.word,
 	      "the word is not ours");
 	test_say(&instance, WROTE, 1);
 }
 
 /* Rewrites the node to the end, and hands it over. */
 static void
-write_and_pass_on(Actor *actor)
+write_and_pass_on(LockUser *user)
 {
 	const TestSlot *other = &instance.environment->slots[1];
 	uint64_t deadline = test_now_us() + TEST_PATIENCE_US;
 	FabricOp ops[REDO_OPS + 2];
 	int count;
 
-	actor_lock(actor, 0);
+	user_begin(user, 0);
 	test_say(&instance, WROTE, 1);
 	while (__atomic_load_n(&other->sleeps, __ATOMIC_ACQUIRE) == 0)
 	{
 		check(test_now_us() < deadline, "nobody queues up");
 		test_sleep_us(500);
 	}
-	count = lock_rewrite_ops(actor->tree, &actor->lock, actor->tree->root, expected, INNER_BYTES, ops);
-	check(lock_write_and_release(actor->tree, &actor->lock, ops, count, actor->tree->root, expected,
+	count = lock_rewrite_ops(user->tree, &user->lock, user->tree->root, expected, INNER_BYTES, ops);
+	check(lock_write_and_release(user->tree, &user->lock, ops, count, user->tree->root, expected,
 	                             INNER_BYTES) == TREE_OK,
 	      "not written");
 }
 
 /* Has the lock by a handover, and has written the node's second half, and its first line not yet. */
 static void
-take_over(Actor *actor)
+take_over(LockUser *user)
 {
 	FabricOp op = write_op(next, INNER_BYTES / 2, INNER_BYTES);
 
 	test_await(&instance, WROTE, 1);
-	actor_lock(actor, 1);
-	check(actor->lock.handovers == 1, "not handed over");
-	check(memcmp(actor->image, expected, INNER_BYTES) == 0, "another image");
-	check(fabric_execute(actor->client.endpoints[0], &op, 1) == FABRIC_OK, "not written");
+	user_begin(user, 1);
+	check(user->lock.handovers == 1, "not handed over");
+	check(memcmp(user->image, expected, INNER_BYTES) == 0, "another image");
+	check(fabric_execute(user->client.endpoints[0], &op, 1) == FABRIC_OK, "not written");
 	test_say(&instance, TOOK_OVER, 1);
 }
 
@@ -267,31 +254,30 @@ test_left_in_doubt(void **state)
 {
 	for (int landed = 0; landed < 2; landed++)
 	{
-		static Actor actor;
+		static LockUser user;
 		LockWaiter *waiter;
 		bool free = false;
 
 		images_open();
-		actor_lock(&actor, 0);
+		user_begin(&user, 0);
 		waiter = table_waiter(instance.shared->locks, 0);
-		waiter->next_word = actor.lock.word + 1;
+		waiter->next_word = user.lock.word + 1;
 		if (landed)
 		{
 			FabricOp op = {.opcode = FABRIC_COMPARE_SWAP,
 			               .region = FABRIC_LOCKS,
 			               .length = 8,
-			               .offset = (uint64_t) actor.lock.index * 8,
-			               .compare = actor.lock.word,
+			               .offset = (uint64_t) user.lock.index * 8,
+			               .compare = user.lock.word,
 			               .operand = waiter->next_word};
 
-			assert_int_equal(fabric_execute(actor.client.endpoints[0], &op, 1), FABRIC_OK);
-			assert_true(op.result == actor.lock.word);
+			assert_int_equal(fabric_execute(user.client.endpoints[0], &op, 1), FABRIC_OK);
+			assert_true(op.result == user.lock.word);
 		}
-		assert_int_equal(lock_clean_up(actor.client.tree), TREE_OK);
-		assert_int_equal(lock_is_free(actor.tree, actor.tree->root, &free), TREE_OK);
+		assert_int_equal(lock_clean_up(user.client.tree), TREE_OK);
+		assert_int_equal(lock_is_free(user.tree, user.tree->root, &free), TREE_OK);
 		assert_true(free);
-		tree_close(actor.tree);
-		assert_int_equal(test_client_close(&actor.client), TREE_OK);
+		assert_int_equal(user_close(&user), TREE_OK);
 		fixture_close();
 	}
 }

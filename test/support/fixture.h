@@ -9,6 +9,11 @@
 #ifndef SHERMAN_TEST_FIXTURE_H
 #define SHERMAN_TEST_FIXTURE_H
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "environment.h"
 #include "internal.h"
 #include "testing.h"

@@ -9,82 +9,65 @@
 #include "testing.h"
 #include "lock_fixture.h"
 
-static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
-
 void
-stage_open(Stage *stage, uint32_t lock_words, bool two_instances)
+locks_open(uint32_t lock_words, bool two_instances)
 {
-	TestClient client;
-
-	memset(stage, 0, sizeof(*stage));
 	test_lock_words = lock_words;
-	test_node_start(&stage->node, 8 * MEGABYTE);
-	test_instance_start(&stage->instance, &stage->node, 1, 16, MEGABYTE);
-	if (two_instances)
-		test_instance_start(&stage->other, &stage->node, 1, 16, MEGABYTE);
-	test_client_open(&client, &stage->instance, 0);
-	for (int i = 0; i < 2; i++)
-		test_tree_create(&client, &narrow, &stage->records[i]);
-	assert_int_equal(test_client_close(&client), TREE_OK);
+	fixture_open(&(FixtureOptions){.node_bytes = 8 * MEGABYTE,
+	                               .slots = 16,
+	                               .trees = 2,
+	                               .two_instances = two_instances,
+	                               .no_client = true});
 }
 
 void
-stage_close(Stage *stage)
+user_open(LockUser *user, TestInstance *of, uint32_t slot, int tree)
 {
-	test_node_stop(&stage->node);
-	test_instance_stop(&stage->instance);
-	if (stage->other.shared != NULL)
-		test_instance_stop(&stage->other);
-}
-
-void
-actor_open(Actor *actor, Stage *stage, TestInstance *instance, uint32_t slot, int tree)
-{
-	memset(actor, 0, sizeof(*actor));
-	test_client_open(&actor->client, instance, slot);
-	if (tree_open(actor->client.tree, stage->records[tree].tree, stage->records[tree].root, &narrow, NULL,
-	              NULL, &actor->tree) != TREE_OK)
+	memset(user, 0, sizeof(*user));
+	test_client_open(&user->client, of, slot);
+	if (tree_open(user->client.tree, records[tree].tree, records[tree].root, &narrow, NULL, NULL,
+	              &user->tree) != TREE_OK)
 		abort();
 }
 
 TreeStatus
-actor_close(Actor *actor)
+user_close(LockUser *user)
 {
-	tree_close(actor->tree);
-	return test_client_close(&actor->client);
+	tree_close(user->tree);
+	return test_client_close(&user->client);
 }
 
 TreeStatus
-actor_lock(Actor *actor)
+user_lock(LockUser *user)
 {
-	return lock_and_read(actor->tree, actor->tree->root, actor->tree->geometry.leaf_bytes, actor->image,
-	                     &actor->lock);
+	return lock_and_read(user->tree, user->tree->root, user->tree->geometry.leaf_bytes, user->image,
+	                     &user->lock);
 }
 
 TreeStatus
-actor_write(Actor *actor, uint64_t value)
+user_write(LockUser *user, uint64_t value)
 {
 	FabricOp ops[2];
 
 	memset(ops, 0, sizeof(ops));
-	actor->image[HEADER_LSN] = value;
+	user->image[HEADER_LSN] = value;
 	ops[0].opcode = FABRIC_WRITE;
 	ops[0].length = 16;
-	ops[0].offset = pointer_offset(actor->tree->root) + HEADER_LSN * 8;
-	ops[0].buffer = &actor->image[HEADER_LSN];
-	return lock_write_and_release(actor->tree, &actor->lock, ops, 1, actor->tree->root, actor->image,
-	                              actor->tree->geometry.leaf_bytes);
+	ops[0].offset = pointer_offset(user->tree->root) + HEADER_LSN * 8;
+	ops[0].buffer = &user->image[HEADER_LSN];
+	return lock_write_and_release(user->tree, &user->lock, ops, 1, user->tree->root, user->image,
+	                              user->tree->geometry.leaf_bytes);
 }
 
 TreeStatus
-actor_release(Actor *actor)
+user_release(LockUser *user)
 {
-	return lock_release(actor->tree, &actor->lock, actor->tree->root, actor->image,
-	                    actor->tree->geometry.leaf_bytes);
+	return lock_release(user->tree, &user->lock, user->tree->root, user->image,
+	                    user->tree->geometry.leaf_bytes);
 }
 
 pid_t
-start_child(Stage *stage, uint32_t slot, void (*body)(Stage *, uint32_t))
+start_child(uint32_t slot, void (*body)(uint32_t))
 {
 	pid_t child;
 
@@ -93,7 +76,7 @@ start_child(Stage *stage, uint32_t slot, void (*body)(Stage *, uint32_t))
 	assert_true(child >= 0);
 	if (child == 0)
 	{
-		body(stage, slot);
+		body(slot);
 		_exit(0);
 	}
 	return child;
@@ -110,21 +93,21 @@ join_child(pid_t child)
 }
 
 void
-late_body(Stage *stage, uint32_t slot)
+late_body(uint32_t slot)
 {
 	uint64_t before;
-	Actor actor;
+	LockUser user;
 
-	actor_open(&actor, stage, stage->other.shared != NULL ? &stage->other : &stage->instance, slot, 0);
-	actor.client.tree->options.operation_timeout_ms = 100;
-	test_say(&stage->instance, LATE_READY, 1);
-	while (__atomic_load_n(&stage->instance.scratch[LATE_GATE], __ATOMIC_ACQUIRE) != 0)
+	user_open(&user, other_instance.shared != NULL ? &other_instance : &instance, slot, 0);
+	user.client.tree->options.operation_timeout_ms = 100;
+	test_say(&instance, LATE_READY, 1);
+	while (__atomic_load_n(&instance.scratch[LATE_GATE], __ATOMIC_ACQUIRE) != 0)
 		test_sleep_us(500);
 	before = test_now_us();
-	CHILD_ASSERT(actor_lock(&actor) == TREE_TIMED_OUT);
+	CHILD_ASSERT(user_lock(&user) == TREE_TIMED_OUT);
 	CHILD_ASSERT(test_now_us() - before >= 100000);
 	CHILD_ASSERT(test_now_us() - before < TEST_PATIENCE_US);
-	CHILD_ASSERT(stage->instance.environment->slots[slot].holds == 0);
-	if (stage->instance.scratch[LATE_READY] != 2)
-		CHILD_ASSERT(actor_close(&actor) == TREE_OK);
+	CHILD_ASSERT(instance.environment->slots[slot].holds == 0);
+	if (instance.scratch[LATE_READY] != 2)
+		CHILD_ASSERT(user_close(&user) == TREE_OK);
 }

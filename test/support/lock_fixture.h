@@ -5,48 +5,33 @@
 #ifndef SHERMAN_TEST_LOCK_FIXTURE_H
 #define SHERMAN_TEST_LOCK_FIXTURE_H
 
-#include <stdio.h>
-#include <sys/types.h>
-#include <unistd.h>
-
-#include "../environment.h"
-#include "../../tree/internal.h"
+#include "fixture.h"
 #include "tree/lock/lock.h"
 
-/* A node, an instance, two trees; clients are opened by those who need them. */
-typedef struct Stage
-{
-	TestNode node;
-	TestInstance instance;
-	TestInstance other; /* a second compute instance, if it was started */
-	TreeRecord records[2];
-} Stage;
-
-/* `lock_words`: as in the TreeSharedOptions. */
-extern void stage_open(Stage *stage, uint32_t lock_words, bool two_instances);
-extern void stage_close(Stage *stage);
+/* The fixture: two trees, no client. `lock_words`: as in the TreeSharedOptions. fixture_close() closes it. */
+extern void locks_open(uint32_t lock_words, bool two_instances);
 
 /* One process's way to a tree. */
-typedef struct Actor
+typedef struct LockUser
 {
 	TestClient client;
 	Tree *tree;
 	LockHandle lock;
 	uint64_t image[NODE_MAX_BYTES / 8];
-} Actor;
+} LockUser;
 
 /* A client in this slot of the instance, with a handle of the tree of that number, or the process ends. */
-extern void actor_open(Actor *actor, Stage *stage, TestInstance *instance, uint32_t slot, int tree);
-extern TreeStatus actor_close(Actor *actor);
+extern void user_open(LockUser *user, TestInstance *of, uint32_t slot, int tree);
+extern TreeStatus user_close(LockUser *user);
 /* Locks the tree's root and reads it. */
-extern TreeStatus actor_lock(Actor *actor);
+extern TreeStatus user_lock(LockUser *user);
 /* Writes the LSN and releases; the next one gets the image with it. */
-extern TreeStatus actor_write(Actor *actor, uint64_t value);
+extern TreeStatus user_write(LockUser *user, uint64_t value);
 /* Releases what was not changed. */
-extern TreeStatus actor_release(Actor *actor);
+extern TreeStatus user_release(LockUser *user);
 
 /* Starts a child with this slot; it ends by _exit(). */
-extern pid_t start_child(Stage *stage, uint32_t slot, void (*body)(Stage *, uint32_t));
+extern pid_t start_child(uint32_t slot, void (*body)(uint32_t));
 /* Waits for its end, which is to be a good one. */
 extern void join_child(pid_t child);
 
@@ -55,17 +40,6 @@ extern void join_child(pid_t child);
 #define LATE_GATE 201
 
 /* Body of a child that does not get the lock within 100 ms: in the second instance, where there is one. */
-extern void late_body(Stage *stage, uint32_t slot);
-
-/* A child's assertions: cmocka's jumps stay in its own process. */
-#define CHILD_ASSERT(condition)                                                                              \
-	do                                                                                                       \
-	{                                                                                                        \
-		if (!(condition))                                                                                    \
-		{                                                                                                    \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                  \
-			_exit(1);                                                                                        \
-		}                                                                                                    \
-	} while (0)
+extern void late_body(uint32_t slot);
 
 #endif /* SHERMAN_TEST_LOCK_FIXTURE_H */
