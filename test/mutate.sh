@@ -65,21 +65,6 @@ mutate_chosen()
 	done
 }
 
-# mutate_apply CHECKOUT: whether the changes of all lists apply there, and no two have one name; nothing is built.
-mutate_apply()
-{
-	local twice
-
-	twice=$(sed -n 's/^mutate \([^ ]*\) .*/\1/p' "$1"/test/mutants/{,*/}*.sh | sort | uniq -d)
-	[ -z "$twice" ] || { echo "several mutations are called:" $twice; return 1; }
-	mutate()
-	{
-		printf '%s\0' "$@" ''
-	}
-	# A list with a wrong line has no more than what stands in front of that.
-	(set -o pipefail; for list in "$1"/test/mutants/{,*/}*.sh; do . "$list" || exit 1; done | "$1/test/apply-mutation" --check "$1")
-}
-
 # Ends the run.
 mutate_end()
 {
