@@ -34,7 +34,7 @@ client_open(void)
 static void
 client_close(TestClient *closed)
 {
-	if (closed->tree != NULL)
+	if (closed->fabric != NULL)
 		assert_int_equal(test_client_close(closed), TREE_OK);
 }
 
