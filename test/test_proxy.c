@@ -2,12 +2,12 @@
  * test_proxy.c
  *		Connection workers: who gets what, who waits for whom, and what a death leaves.
  *
- * Clients and workers share this thread (proxy_scene.h). test_proxy_remote.c: over tcp, and with processes;
+ * Clients and workers share this thread (proxy_fixture.h). test_proxy_remote.c: over tcp, and with processes;
  * test_proxy_threads.c: in threads. Tests over processes are conformance --workers and torture, too.
  */
 #include <string.h>
 
-#include "support/proxy_scene.h"
+#include "support/proxy_fixture.h"
 
 static void
 test_everybody_gets_his_own(void **state)
@@ -27,7 +27,7 @@ test_everybody_gets_his_own(void **state)
 	/* All at once, then all waited for. */
 	for (uint32_t round = 0; round < 20; round++)
 	{
-		scene.frozen = true;
+		fixture.frozen = true;
 		for (uint32_t i = 0; i < 8; i++)
 		{
 			for (uint32_t word = 0; word < STRIPE_WORDS; word++)
@@ -38,7 +38,7 @@ test_everybody_gets_his_own(void **state)
 			assert_int_equal(fabric_post(clients[i].endpoint, ops[i], 3, &tickets[i]), FABRIC_OK);
 			assert_false(fabric_ended(clients[i].endpoint, tickets[i]));
 		}
-		scene.frozen = false;
+		fixture.frozen = false;
 		for (uint32_t i = 8; i-- > 0;)
 		{
 			assert_int_equal(fabric_wait(clients[i].endpoint, tickets[i]), FABRIC_OK);
@@ -77,14 +77,14 @@ test_turns(void **state)
 		TestChannel *greedy = side == 0 ? &many : &one;
 		TestChannel *modest = side == 0 ? &one : &many;
 
-		scene.frozen = true;
+		fixture.frozen = true;
 		for (int i = 0; i < 7; i++)
 		{
 			adds[i] = op_fetch_add(FABRIC_NODES, stripe_offset(0), 1);
 			assert_int_equal(fabric_post(greedy->endpoint, &adds[i], 1, &tickets[i]), FABRIC_OK);
 		}
 		assert_int_equal(fabric_post(modest->endpoint, &add, 1, &tickets[7]), FABRIC_OK);
-		scene.frozen = false;
+		fixture.frozen = false;
 		assert_int_equal(fabric_wait(modest->endpoint, tickets[7]), FABRIC_OK);
 		assert_in_range(add.result - first, 0, 1);
 		for (int i = 0; i < 7; i++)
@@ -157,11 +157,11 @@ test_no_worker_no_slot(void **state)
 		clients[i] = connect_client();
 	assert_int_equal(try_connect(&one_more, PATIENCE_MS), FABRIC_NO_MEMORY);
 	/* The slot of a client that leaves is free only when the worker has nothing of it left. */
-	scene.frozen = true;
+	fixture.frozen = true;
 	channel_close(&clients[1]);
 	assert_int_equal(figures(0).clients, 3);
 	assert_int_equal(try_connect(&one_more, 50), FABRIC_NO_MEMORY);
-	scene.frozen = false;
+	fixture.frozen = false;
 	assert_int_equal(try_connect(&one_more, PATIENCE_MS), FABRIC_OK);
 	channel_close(&one_more);
 	close_worker(0);
@@ -193,15 +193,15 @@ test_cancel(void **state)
 	channel_write(&client, stripe_offset(1), &(uint64_t){0}, 8);
 	ops[0] = op_read(stripe_offset(0), &found, 8);
 	ops[1] = op_fetch_add(FABRIC_NODES, stripe_offset(1), 1);
-	scene.frozen = true;
-	scene.stop_at = 2;
+	fixture.frozen = true;
+	fixture.stop_at = 2;
 	assert_int_equal(fabric_execute(client.endpoint, ops, 2), FABRIC_STOPPED);
 	assert_int_equal(fabric_execute(client.endpoint, ops, 2), FABRIC_LOST);
-	scene.stop_at = 2;
+	fixture.stop_at = 2;
 	assert_int_equal(fabric_reset(client.endpoint), FABRIC_STOPPED);
 	found = 77;
 	memset(ops, 0, sizeof(ops));
-	scene.frozen = false;
+	fixture.frozen = false;
 	assert_true(true_word(stripe_offset(1)) == 0);
 	/* The reset ends after the chain: it was handed over, and so it runs. */
 	assert_int_equal(fabric_reset(client.endpoint), FABRIC_OK);
@@ -211,10 +211,10 @@ test_cancel(void **state)
 
 	/* Given up and gone: the chain is finished or dropped before anybody else has the slot. */
 	ops[0] = op_fetch_add(FABRIC_NODES, stripe_offset(1), 1);
-	scene.frozen = true;
-	scene.stop_at = 2;
+	fixture.frozen = true;
+	fixture.stop_at = 2;
 	assert_int_equal(fabric_execute(client.endpoint, ops, 1), FABRIC_STOPPED);
-	scene.frozen = false;
+	fixture.frozen = false;
 	channel_close(&client);
 	successor = connect_client();
 	word = true_word(stripe_offset(1));
@@ -237,8 +237,8 @@ test_reset_waits(void **state)
 
 	begin(1, 4);
 	/* The second WRITE is late: it lands when the channel is reset, and not after it. */
-	scene.plan = (FabricFaultPlan){.seed = 1, .late_operation = 2};
-	scene.planned = true;
+	fixture.plan = (FabricFaultPlan){.seed = 1, .late_operation = 2};
+	fixture.planned = true;
 	for (int i = 0; i < 2; i++)
 	{
 		clients[i] = connect_client();
@@ -304,8 +304,8 @@ test_old_redo_slot(void **state)
 	FabricOp ops[2];
 
 	begin(1, 4);
-	scene.plan = (FabricFaultPlan){.seed = 1, .fail_operation = 1};
-	scene.planned = true;
+	fixture.plan = (FabricFaultPlan){.seed = 1, .fail_operation = 1};
+	fixture.planned = true;
 	clients[0] = connect_client();
 	clients[1] = connect_client();
 	before = *fabric_capabilities(clients[1].endpoint);
@@ -340,20 +340,20 @@ test_worker_dies(void **state)
 	begin(1, 4);
 	clients[0] = connect_client();
 	clients[1] = connect_client();
-	live = service_info(scene.process.address).live_channels;
+	live = service_info(fixture.process.address).live_channels;
 	channel_write(&clients[0], stripe_offset(0), &(uint64_t){0}, 8);
-	scene.dead = scene.workers[0];
-	scene.frozen = true;
+	fixture.dead = fixture.workers[0];
+	fixture.frozen = true;
 	set_patience(&clients[1], 50);
 	assert_int_equal(fabric_execute(clients[1].endpoint, &op, 1), FABRIC_TIMED_OUT);
 	assert_int_equal(fabric_reset(clients[1].endpoint), FABRIC_TIMED_OUT);
 	set_patience(&clients[1], PATIENCE_MS);
 	open_worker(0);
-	scene.frozen = false;
+	fixture.frozen = false;
 	/* It was not begun, and never will be: it was made for the dead worker's channel. */
 	assert_int_equal(fabric_execute(clients[0].endpoint, &op, 1), FABRIC_LOST);
 	assert_int_equal(fabric_reset(clients[0].endpoint), FABRIC_OK);
-	assert_int_equal(service_info(scene.process.address).live_channels, live);
+	assert_int_equal(service_info(fixture.process.address).live_channels, live);
 	assert_int_equal(fabric_reset(clients[1].endpoint), FABRIC_OK);
 	assert_true(true_word(stripe_offset(0)) == 0);
 	channel_write(&clients[1], stripe_offset(0), &word, 8);
@@ -400,7 +400,7 @@ test_next_incarnation(void **state)
 	begin(1, 4);
 	old = connect_client();
 	channel_write(&old, stripe_offset(0), &(uint64_t){0}, 8);
-	scene.incarnation = cluster_attach(scene.process.address, scene.cluster);
+	fixture.incarnation = cluster_attach(fixture.process.address, fixture.cluster);
 	assert_int_equal(fabric_execute(old.endpoint, &op, 1), FABRIC_FENCED);
 	assert_int_equal(fabric_reset(old.endpoint), FABRIC_FENCED);
 	next = connect_client();
@@ -420,10 +420,11 @@ test_next_incarnation(void **state)
 static void
 use_address(int slashes)
 {
-	const char *path = strchr(scene.process.address, '/');
+	const char *path = strchr(fixture.process.address, '/');
 
-	snprintf(scene.address, sizeof(scene.address), "proxy:%.*s%.*s%s", (int) (path - scene.process.address),
-	         scene.process.address, slashes, "////////////////////////////////", path);
+	snprintf(fixture.address, sizeof(fixture.address), "proxy:%.*s%.*s%s",
+	         (int) (path - fixture.process.address), fixture.process.address, slashes,
+	         "////////////////////////////////", path);
 }
 
 /* Each of as many memory nodes as there may be has an endpoint, also while clients of the former incarnation have theirs. */
@@ -443,7 +444,7 @@ test_many_memory_nodes(void **state)
 		}
 		assert_int_equal(figures(0).endpoints, (next + 1) * MEMORY_NODES);
 		if (next == 0)
-			scene.incarnation = cluster_attach(scene.process.address, scene.cluster);
+			fixture.incarnation = cluster_attach(fixture.process.address, fixture.cluster);
 	}
 	for (int i = 0; i < 2 * MEMORY_NODES; i++)
 		channel_close(&clients[i % 2][i / 2]);
@@ -469,5 +470,5 @@ main(void)
 		cmocka_unit_test(test_many_memory_nodes),
 	};
 
-	return cmocka_run_group_tests(tests, scene_start, scene_stop);
+	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/proxy_scene.h"
+#include "support/proxy_fixture.h"
 
 /* ---- over tcp, where chains are under way while the worker does something else ---- */
 
@@ -23,7 +23,7 @@ test_chains_under_way(void **state)
 	for (int i = 0; i < 8; i++)
 		clients[i] = connect_client();
 	first = read_through(&clients[0], stripe_offset(0));
-	fabric_process_signal(&scene.process, SIGSTOP);
+	fabric_process_signal(&fixture.process, SIGSTOP);
 	for (int i = 0; i < 8; i++)
 		for (int j = 0; j < 7; j++)
 		{
@@ -36,7 +36,7 @@ test_chains_under_way(void **state)
 	assert_int_equal(figures(0).chains, 8 * 7 + 1);
 	for (int i = 0; i < 8; i++)
 		assert_false(fabric_ended(clients[i].endpoint, tickets[i][0]));
-	fabric_process_signal(&scene.process, SIGCONT);
+	fabric_process_signal(&fixture.process, SIGCONT);
 	for (int i = 0; i < 8; i++)
 		for (int j = 0; j < 7; j++)
 		{
@@ -64,7 +64,7 @@ test_slot_of_chain_under_way(void **state)
 	begin(1, 1);
 	client = connect_client();
 	first = read_through(&client, stripe_offset(1));
-	fabric_process_signal(&scene.process, SIGSTOP);
+	fabric_process_signal(&fixture.process, SIGSTOP);
 	set_patience(&client, 50);
 	assert_int_equal(fabric_execute(client.endpoint, ops, 2), FABRIC_TIMED_OUT);
 	channel_close(&client);
@@ -72,7 +72,7 @@ test_slot_of_chain_under_way(void **state)
 		step_workers();
 	assert_int_equal(figures(0).clients, 1);
 	assert_int_equal(try_connect(&next, PATIENCE_MS), FABRIC_NO_MEMORY);
-	fabric_process_signal(&scene.process, SIGCONT);
+	fabric_process_signal(&fixture.process, SIGCONT);
 	for (uint32_t i = 0; i < PATIENCE_MS && figures(0).clients > 0; i++)
 	{
 		step_workers();
@@ -95,18 +95,18 @@ test_silent_memory_node(void **state)
 	uint64_t count;
 
 	use_network(true);
-	scene.timeout_ms = 200;
+	fixture.timeout_ms = 200;
 	begin(1, 2);
-	scene.timeout_ms = 0;
+	fixture.timeout_ms = 0;
 	/* The worker's short time may not do on a busy machine. */
 	for (uint32_t i = 0; i < 100 && try_connect(&client, PATIENCE_MS) != FABRIC_OK; i++)
 		;
 	count = true_word(stripe_offset(1));
-	fabric_process_signal(&scene.process, SIGSTOP);
+	fabric_process_signal(&fixture.process, SIGSTOP);
 	assert_int_equal(fabric_execute(client.endpoint, &op, 1), FABRIC_TIMED_OUT);
 	assert_int_not_equal(fabric_reset(client.endpoint), FABRIC_OK);
 	assert_int_equal(fabric_execute(client.endpoint, &op, 1), FABRIC_LOST);
-	fabric_process_signal(&scene.process, SIGCONT);
+	fabric_process_signal(&fixture.process, SIGCONT);
 	for (uint32_t i = 0; i < 100 && status != FABRIC_OK; i++)
 		status = fabric_reset(client.endpoint);
 	assert_int_equal(status, FABRIC_OK);
@@ -128,9 +128,9 @@ errors_of_worker(void)
 
 	for (uint32_t i = 0; i < PROXY_LINKS; i++)
 	{
-		if (scene.workers[0]->links[i].endpoint == NULL)
+		if (fixture.workers[0]->links[i].endpoint == NULL)
 			continue;
-		fabric_counters(scene.workers[0]->links[i].endpoint, &counters);
+		fabric_counters(fixture.workers[0]->links[i].endpoint, &counters);
 		errors += counters.errors;
 	}
 	return errors;
@@ -146,9 +146,9 @@ test_one_attempt_for_all(void **state)
 	uint64_t before;
 
 	use_network(true);
-	scene.timeout_ms = 200;
+	fixture.timeout_ms = 200;
 	begin(1, 5);
-	scene.timeout_ms = 0;
+	fixture.timeout_ms = 0;
 	for (int i = 0; i < 4; i++)
 	{
 		status = FABRIC_LOST;
@@ -156,17 +156,17 @@ test_one_attempt_for_all(void **state)
 			status = try_connect(&clients[i], PATIENCE_MS);
 		assert_int_equal(status, FABRIC_OK);
 	}
-	fabric_process_signal(&scene.process, SIGSTOP);
+	fabric_process_signal(&fixture.process, SIGSTOP);
 	assert_int_equal(fabric_execute(clients[0].endpoint, &op, 1), FABRIC_TIMED_OUT);
 	/* Three ask while the worker stands still, and do not wait for long. */
-	scene.frozen = true;
+	fixture.frozen = true;
 	for (int i = 1; i < 4; i++)
 	{
 		set_patience(&clients[i], 1);
 		assert_int_equal(fabric_reset(clients[i].endpoint), FABRIC_TIMED_OUT);
 		set_patience(&clients[i], PATIENCE_MS);
 	}
-	scene.frozen = false;
+	fixture.frozen = false;
 	before = errors_of_worker();
 	for (int i = 0; i < 4; i++)
 	{
@@ -177,7 +177,7 @@ test_one_attempt_for_all(void **state)
 	/* Who asks again has an attempt again. */
 	assert_int_not_equal(fabric_reset(clients[3].endpoint), FABRIC_OK);
 	assert_int_equal(errors_of_worker() - before, 2);
-	fabric_process_signal(&scene.process, SIGCONT);
+	fabric_process_signal(&fixture.process, SIGCONT);
 	for (int i = 0; i < 4; i++)
 		channel_close(&clients[i]);
 	finish();
@@ -193,7 +193,7 @@ wait_for_memory_node(const char *address, int ready)
 	TestChannel client;
 
 	CHECK(write(ready, "", 1) == 1);
-	channel_open(&client, address, scene.cluster, scene.incarnation);
+	channel_open(&client, address, fixture.cluster, fixture.incarnation);
 	channel_close(&client);
 }
 
@@ -210,15 +210,15 @@ test_others_go_on(void **state)
 	char byte;
 	pid_t child;
 
-	scene.cluster++;
-	scene.incarnation = cluster_attach(scene.process.address, scene.cluster);
+	fixture.cluster++;
+	fixture.incarnation = cluster_attach(fixture.process.address, fixture.cluster);
 	fabric_process_prepare(&other, SMALL_NODE_BYTES, SMALL_NODE_CHANNELS);
 	fabric_process_listen(&other, false);
 	fabric_process_start(&other);
-	assert_int_equal(cluster_attach(other.address, scene.cluster), scene.incarnation);
+	assert_int_equal(cluster_attach(other.address, fixture.cluster), fixture.incarnation);
 	snprintf(address, sizeof(address), "proxy:%s", other.network_address);
 	test_proxies = proxy_processes_start(&options);
-	channel_open(&client, scene.address, scene.cluster, scene.incarnation);
+	channel_open(&client, fixture.address, fixture.cluster, fixture.incarnation);
 	calls = proxy_processes_figures(test_proxies, 0).calls;
 	fabric_process_signal(&other, SIGSTOP);
 	assert_int_equal(pipe(pipes), 0);
@@ -258,15 +258,15 @@ survive_worker(void)
 	ServiceInfo before;
 	ServiceInfo after;
 
-	channel_open(&client, scene.address, scene.cluster, scene.incarnation);
+	channel_open(&client, fixture.address, fixture.cluster, fixture.incarnation);
 	memset(words, 1, sizeof(words));
 	channel_write(&client, stripe_offset(0), words, sizeof(words));
-	before = service_info(scene.process.address);
+	before = service_info(fixture.process.address);
 	memset(words, 2, sizeof(words));
 	CHECK(fabric_execute(client.endpoint, &op, 1) == FABRIC_LOST);
 	CHECK(fabric_reset(client.endpoint) == FABRIC_OK);
 	/* What the worker left half-way is settled by now. */
-	after = service_info(scene.process.address);
+	after = service_info(fixture.process.address);
 	CHECK(after.recovered_inside == before.recovered_inside + 1);
 	channel_read(&client, stripe_offset(0), found, sizeof(found));
 	CHECK(found[0] != words[0] && found[STRIPE_WORDS - 1] == words[0]);
@@ -281,8 +281,8 @@ test_worker_killed_inside(void **state)
 	ProxyProcessOptions options = {.workers = 1, .slots = 4, .below = &death};
 	pid_t child;
 
-	scene.cluster++;
-	scene.incarnation = cluster_attach(scene.process.address, scene.cluster);
+	fixture.cluster++;
+	fixture.incarnation = cluster_attach(fixture.process.address, fixture.cluster);
 	test_proxies = proxy_processes_start(&options);
 	child = start_child();
 	if (child == 0)
@@ -307,5 +307,5 @@ main(void)
 		cmocka_unit_test(test_others_go_on),       cmocka_unit_test(test_worker_killed_inside),
 	};
 
-	return cmocka_run_group_tests(tests, scene_start, scene_stop);
+	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "support/proxy_scene.h"
+#include "support/proxy_fixture.h"
 
 #define THREAD_CLIENTS 6u
 #define THREAD_SLOTS 4u /* fewer than clients: some have to come again */
@@ -69,7 +69,7 @@ worker_thread(void *argument)
 {
 	uint32_t number = (uint32_t) (uintptr_t) argument;
 	FabricWorkerOptions options = {
-		.area = scene.area,
+		.area = fixture.area,
 		.worker = number,
 		.argument = &threads.workers[number],
 		.wake_client = thread_wake_client,
@@ -125,7 +125,7 @@ client_thread(void *argument)
 {
 	uint32_t number = (uint32_t) (uintptr_t) argument;
 	FabricProxy proxy = {
-		.area = scene.area,
+		.area = fixture.area,
 		.owner = number,
 		.argument = &threads.clients[number],
 		.wake_worker = thread_wake_worker,
@@ -134,8 +134,8 @@ client_thread(void *argument)
 	FabricOptions options = {
 		.operation_timeout_ms = 60000,
 		.connect_timeout_ms = 60000,
-		.cluster = {scene.cluster, ~scene.cluster},
-		.incarnation = scene.incarnation,
+		.cluster = {fixture.cluster, ~fixture.cluster},
+		.incarnation = fixture.incarnation,
 		.proxy = &proxy,
 	};
 
@@ -145,7 +145,7 @@ client_thread(void *argument)
 		FabricStatus status;
 
 		CHECK(fabric_open(&options, &channel.fabric) == FABRIC_OK);
-		status = fabric_connect(channel.fabric, scene.address, &channel.endpoint);
+		status = fabric_connect(channel.fabric, fixture.address, &channel.endpoint);
 		CHECK(status == FABRIC_OK || status == FABRIC_NO_MEMORY || status == FABRIC_BUSY);
 		if (status == FABRIC_OK)
 			session(&channel, number, turn++);
@@ -169,7 +169,7 @@ test_threads(void **state)
 		TestChannel direct;
 		uint64_t counted[16];
 
-		channel_open(&direct, scene.process.address, scene.cluster, scene.incarnation);
+		channel_open(&direct, fixture.process.address, fixture.cluster, fixture.incarnation);
 		for (int word = 0; word < 16; word++)
 			counted[word] = count;
 		channel_write(&direct, stripe_offset(0), counted, sizeof(counted));
@@ -203,5 +203,5 @@ main(void)
 		cmocka_unit_test(test_threads),
 	};
 
-	return cmocka_run_group_tests(tests, scene_start, scene_stop);
+	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
 }

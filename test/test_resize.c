@@ -33,7 +33,7 @@ typedef struct Sizes
 	uint32_t channels;
 } Sizes;
 
-typedef struct Stage
+typedef struct Fixture
 {
 	char directory[128];
 	char memory[160];
@@ -44,35 +44,35 @@ typedef struct Stage
 	Service *service;
 	uint64_t trees[TREES];
 	uint64_t offsets[TREES]; /* of their first extents */
-} Stage;
+} Fixture;
 
 /* ---- a memory node ---- */
 
 static FabricStatus
-try_open_at(Stage *stage, char *path, const Sizes *sizes, uint32_t max_trees, char *detail)
+try_open_at(Fixture *fixture, char *path, const Sizes *sizes, uint32_t max_trees, char *detail)
 {
 	ServiceOptions options = {
 		.memory_path = path,
-		.socket_path = path == stage->copy ? stage->copy_socket : stage->socket,
+		.socket_path = path == fixture->copy ? fixture->copy_socket : fixture->socket,
 		.node_bytes = sizes->bytes,
 		.max_channels = sizes->channels,
 		.max_trees = max_trees,
 	};
 
-	return service_open(&options, &stage->service, detail);
+	return service_open(&options, &fixture->service, detail);
 }
 
 static void
-open_at(Stage *stage, char *path, const Sizes *sizes, uint32_t max_trees)
+open_at(Fixture *fixture, char *path, const Sizes *sizes, uint32_t max_trees)
 {
 	char detail[FABRIC_DETAIL_BYTES] = "";
 
-	if (try_open_at(stage, path, sizes, max_trees, detail) != FABRIC_OK)
+	if (try_open_at(fixture, path, sizes, max_trees, detail) != FABRIC_OK)
 		fail_msg("%s", detail);
 }
 
 static FabricStatus
-call(const Stage *stage, DirectoryMethod method, const void *request, uint32_t bytes, void *reply)
+call(const Fixture *fixture, DirectoryMethod method, const void *request, uint32_t bytes, void *reply)
 {
 	uint64_t progress = 0;
 	const FabricPeer peer = {.cluster = {7, 8}, .instance = 1, .incarnation = 1, .progress = &progress};
@@ -81,42 +81,43 @@ call(const Stage *stage, DirectoryMethod method, const void *request, uint32_t b
 
 	for (;;)
 	{
-		status = service_call(stage->service, &peer, (uint16_t) method, request, bytes, reply, &reply_bytes);
+		status =
+			service_call(fixture->service, &peer, (uint16_t) method, request, bytes, reply, &reply_bytes);
 		if (status != FABRIC_BUSY)
 			return status;
-		if (stage->service->tables.quarantined > 0)
-			service_quarantine_wait(stage->service);
+		if (fixture->service->tables.quarantined > 0)
+			service_quarantine_wait(fixture->service);
 	}
 }
 
 static FabricStatus
-create(Stage *stage, uint64_t token, DirectoryCreated *created)
+create(Fixture *fixture, uint64_t token, DirectoryCreated *created)
 {
 	DirectoryCreate request = {.token = {token, 1}, .record = {.format = narrow}};
 
-	return call(stage, DIRECTORY_CREATE, &request, sizeof(request), created);
+	return call(fixture, DIRECTORY_CREATE, &request, sizeof(request), created);
 }
 
 /* The tree gets one more extent. */
 static FabricStatus
-extend(Stage *stage, uint64_t tree, DirectoryExtent *extent)
+extend(Fixture *fixture, uint64_t tree, DirectoryExtent *extent)
 {
 	DirectoryTree which = {tree};
 	DirectoryExtentRequest request = {.tree = tree};
 	TreeRecord record;
 
-	assert_int_equal(call(stage, DIRECTORY_READ, &which, sizeof(which), &record), FABRIC_OK);
+	assert_int_equal(call(fixture, DIRECTORY_READ, &which, sizeof(which), &record), FABRIC_OK);
 	request.extents = record.extents;
-	return call(stage, DIRECTORY_EXTENT, &request, sizeof(request), extent);
+	return call(fixture, DIRECTORY_EXTENT, &request, sizeof(request), extent);
 }
 
 /* The words of a tree's first extent, behind its header. */
 static uint64_t *
-words_of(const Stage *stage, uint32_t tree, uint64_t *count)
+words_of(const Fixture *fixture, uint32_t tree, uint64_t *count)
 {
 	*count = (FABRIC_UNIT_BYTES - DIRECTORY_ROOT_OFFSET) / sizeof(uint64_t);
-	return fabric_server_node(service_server(stage->service), stage->offsets[tree] + DIRECTORY_ROOT_OFFSET,
-	                          *count * sizeof(uint64_t));
+	return fabric_server_node(service_server(fixture->service),
+	                          fixture->offsets[tree] + DIRECTORY_ROOT_OFFSET, *count * sizeof(uint64_t));
 }
 
 static uint64_t
@@ -127,7 +128,7 @@ content(uint32_t tree, uint64_t word)
 
 /* Makes the trees, the last one at the end of `reach` bytes of node memory: what lies between is dropped again. */
 static void
-fill(Stage *stage, uint64_t reach)
+fill(Fixture *fixture, uint64_t reach)
 {
 	DirectoryCreated created;
 
@@ -138,24 +139,24 @@ fill(Stage *stage, uint64_t reach)
 		uint64_t first, end;
 		uint64_t *words;
 
-		fabric_server_node_range(service_server(stage->service), &first, &end);
-		assert_int_equal(create(stage, 1000 * (i + 1), &created), FABRIC_OK);
+		fabric_server_node_range(service_server(fixture->service), &first, &end);
+		assert_int_equal(create(fixture, 1000 * (i + 1), &created), FABRIC_OK);
 		while (i == TREES - 1 && created.extent.offset + FABRIC_UNIT_BYTES < first + reach)
 		{
 			between[count++].tree = created.record.tree;
-			assert_int_equal(create(stage, 1000 * (i + 1) + count, &created), FABRIC_OK);
+			assert_int_equal(create(fixture, 1000 * (i + 1) + count, &created), FABRIC_OK);
 		}
-		stage->trees[i] = created.record.tree;
-		stage->offsets[i] = created.extent.offset;
-		words = words_of(stage, i, &end);
+		fixture->trees[i] = created.record.tree;
+		fixture->offsets[i] = created.extent.offset;
+		words = words_of(fixture, i, &end);
 		for (uint64_t word = 0; word < end; word++)
 			words[word] = content(i, word);
 		while (count > 0)
-			assert_int_equal(call(stage, DIRECTORY_DROP, &between[--count], sizeof(DirectoryTree), &created),
-			                 FABRIC_OK);
+			assert_int_equal(
+				call(fixture, DIRECTORY_DROP, &between[--count], sizeof(DirectoryTree), &created), FABRIC_OK);
 	}
-	while (stage->service->tables.quarantined > 0)
-		service_quarantine_wait(stage->service);
+	while (fixture->service->tables.quarantined > 0)
+		service_quarantine_wait(fixture->service);
 }
 
 /*
@@ -163,39 +164,39 @@ fill(Stage *stage, uint64_t reach)
  * can be granted as is asked for, and no more.
  */
 static void
-verify(Stage *stage, const Sizes *sizes)
+verify(Fixture *fixture, const Sizes *sizes)
 {
-	uint64_t used_end = stage->offsets[TREES - 1] + FABRIC_UNIT_BYTES - MEMORY_FIRST_UNIT;
+	uint64_t used_end = fixture->offsets[TREES - 1] + FABRIC_UNIT_BYTES - MEMORY_FIRST_UNIT;
 	uint64_t bytes, count;
 	uint32_t channels;
 	DirectoryExtent extent;
 	FabricStatus status;
 
-	service_sizes(stage->service, &bytes, &channels);
+	service_sizes(fixture->service, &bytes, &channels);
 	assert_int_equal(bytes, sizes->bytes < used_end ? used_end : sizes->bytes);
 	assert_int_equal(channels, sizes->channels);
 	for (uint32_t i = 0; i < TREES; i++)
 	{
-		const uint64_t *words = words_of(stage, i, &count);
+		const uint64_t *words = words_of(fixture, i, &count);
 
 		for (uint64_t word = 0; word < count; word++)
 			assert_int_equal(words[word], content(i, word));
 	}
 	do
-		status = extend(stage, stage->trees[0], &extent);
+		status = extend(fixture, fixture->trees[0], &extent);
 	while (status == FABRIC_OK);
 	assert_int_equal(status, FABRIC_NO_MEMORY);
-	assert_int_equal(stage->service->tables.used * FABRIC_UNIT_BYTES, sizes->bytes);
+	assert_int_equal(fixture->service->tables.used * FABRIC_UNIT_BYTES, sizes->bytes);
 }
 
 /* ---- a child that is killed ---- */
 
 /* Copies the memory as it is, with its holes. */
 static void
-copy_memory(const Stage *stage)
+copy_memory(const Fixture *fixture)
 {
-	int from = open(stage->memory, O_RDONLY | O_CLOEXEC);
-	int to = open(stage->copy, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int from = open(fixture->memory, O_RDONLY | O_CLOEXEC);
+	int to = open(fixture->copy, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	static uint8_t buffer[FABRIC_UNIT_BYTES];
 	struct stat file;
 	off_t place = 0;
@@ -222,16 +223,16 @@ copy_memory(const Stage *stage)
 
 /* Opens copies of the memory with these sizes and with the old ones. */
 static void
-survive(Stage *stage, const Sizes *sizes)
+survive(Fixture *fixture, const Sizes *sizes)
 {
-	const Sizes *both[] = {sizes, &stage->sizes};
+	const Sizes *both[] = {sizes, &fixture->sizes};
 
 	for (int i = 0; i < 2; i++)
 	{
-		copy_memory(stage);
-		open_at(stage, stage->copy, both[i], 0);
-		verify(stage, both[i]);
-		service_close(stage->service, 0, true);
+		copy_memory(fixture);
+		open_at(fixture, fixture->copy, both[i], 0);
+		verify(fixture, both[i]);
+		service_close(fixture->service, 0, true);
 	}
 }
 
@@ -263,9 +264,9 @@ map_page(const Watch *watch, uint64_t offset)
 }
 
 static void
-watch_begin(Watch *watch, const Stage *stage)
+watch_begin(Watch *watch, const Fixture *fixture)
 {
-	watch->descriptor = open(stage->memory, O_RDONLY | O_CLOEXEC);
+	watch->descriptor = open(fixture->memory, O_RDONLY | O_CLOEXEC);
 	assert_true(watch->descriptor >= 0);
 	watch->header = map_page(watch, 0);
 	for (uint32_t i = 0; i < FABRIC_SERVICE_AREAS; i++)
@@ -297,9 +298,9 @@ watch_end(Watch *watch)
 
 /* What the child does, from where it stops itself: all of a start that changes sizes. */
 static void
-change_sizes(Stage *stage, const Sizes *sizes)
+change_sizes(Fixture *fixture, const Sizes *sizes)
 {
-	int descriptor = open(stage->memory, O_RDWR | O_CLOEXEC);
+	int descriptor = open(fixture->memory, O_RDWR | O_CLOEXEC);
 	Pages pages = pages_of(descriptor);
 	MemorySizes wanted = {MEMORY_FIRST_UNIT + sizes->bytes, sizes->channels};
 	Memory memory = {.descriptor = -1};
@@ -318,7 +319,7 @@ change_sizes(Stage *stage, const Sizes *sizes)
 
 /* Runs the child, and looks at each state that it leaves. Returns how many these were, or -1: not in this container. */
 static int
-every_state(Stage *stage, const Sizes *sizes, void (*work)(Stage *stage, const Sizes *sizes))
+every_state(Fixture *fixture, const Sizes *sizes, void (*work)(Fixture *fixture, const Sizes *sizes))
 {
 	static Watched before, now;
 	int states = 0;
@@ -331,13 +332,13 @@ every_state(Stage *stage, const Sizes *sizes, void (*work)(Stage *stage, const S
 	{
 		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
 			_exit(77);
-		work(stage, sizes);
+		work(fixture, sizes);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
 		return -1;
-	watch_begin(&watch, stage);
+	watch_begin(&watch, fixture);
 	memset(&before, 0, sizeof(before));
 	while (WIFSTOPPED(status))
 	{
@@ -346,7 +347,7 @@ every_state(Stage *stage, const Sizes *sizes, void (*work)(Stage *stage, const S
 		{
 			before = now;
 			states++;
-			survive(stage, sizes);
+			survive(fixture, sizes);
 		}
 		assert_int_equal(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL), 0);
 		assert_int_equal(waitpid(child, &status, 0), child);
@@ -360,44 +361,44 @@ every_state(Stage *stage, const Sizes *sizes, void (*work)(Stage *stage, const S
 /* ---- the tests ---- */
 
 static int
-stage_setup(void **state)
+fixture_setup(void **state)
 {
-	static Stage stage;
+	static Fixture fixture;
 
-	memset(&stage, 0, sizeof(stage));
-	assert_true(files_make(stage.directory, sizeof(stage.directory), "sherman-resize"));
-	snprintf(stage.memory, sizeof(stage.memory), "%s/memory", stage.directory);
-	snprintf(stage.copy, sizeof(stage.copy), "%s/copy", stage.directory);
-	snprintf(stage.socket, sizeof(stage.socket), "%s/socket", stage.directory);
-	snprintf(stage.copy_socket, sizeof(stage.copy_socket), "%s/copy-socket", stage.directory);
-	*state = &stage;
+	memset(&fixture, 0, sizeof(fixture));
+	assert_true(files_make(fixture.directory, sizeof(fixture.directory), "sherman-resize"));
+	snprintf(fixture.memory, sizeof(fixture.memory), "%s/memory", fixture.directory);
+	snprintf(fixture.copy, sizeof(fixture.copy), "%s/copy", fixture.directory);
+	snprintf(fixture.socket, sizeof(fixture.socket), "%s/socket", fixture.directory);
+	snprintf(fixture.copy_socket, sizeof(fixture.copy_socket), "%s/copy-socket", fixture.directory);
+	*state = &fixture;
 	return 0;
 }
 
 static int
-stage_teardown(void **state)
+fixture_teardown(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 
-	files_remove(stage->directory);
+	files_remove(fixture->directory);
 	return 0;
 }
 
 /* A memory node of these sizes, whose trees reach so far, that ended clean. */
 static void
-make_memory(Stage *stage, uint64_t bytes, uint32_t channels, uint64_t reach)
+make_memory(Fixture *fixture, uint64_t bytes, uint32_t channels, uint64_t reach)
 {
-	stage->sizes = (Sizes){bytes, channels};
-	open_at(stage, stage->memory, &stage->sizes, 0);
-	fill(stage, reach);
-	service_close(stage->service, 0, false);
+	fixture->sizes = (Sizes){bytes, channels};
+	open_at(fixture, fixture->memory, &fixture->sizes, 0);
+	fill(fixture, reach);
+	service_close(fixture->service, 0, false);
 }
 
 static void
-try_change(Stage *stage, uint64_t bytes, uint32_t channels)
+try_change(Fixture *fixture, uint64_t bytes, uint32_t channels)
 {
 	const Sizes sizes = {bytes, channels};
-	int states = every_state(stage, &sizes, change_sizes);
+	int states = every_state(fixture, &sizes, change_sizes);
 
 	if (states < 0)
 		skip();
@@ -430,19 +431,19 @@ test_in_use(void **state)
 
 /* Makes trees until one more would be too many for the records' area. */
 static void
-one_tree_more(Stage *stage, const Sizes *sizes)
+one_tree_more(Fixture *fixture, const Sizes *sizes)
 {
 	DirectoryCreated created;
 	uint64_t token = 1;
 
-	open_at(stage, stage->memory, sizes, 0);
-	while (stage->service->tables.trees < stage->service->tables.max_trees)
+	open_at(fixture, fixture->memory, sizes, 0);
+	while (fixture->service->tables.trees < fixture->service->tables.max_trees)
 	{
-		if (create(stage, token++, &created) != FABRIC_OK)
+		if (create(fixture, token++, &created) != FABRIC_OK)
 			_exit(1);
 	}
 	raise(SIGSTOP);
-	if (create(stage, token, &created) != FABRIC_OK)
+	if (create(fixture, token, &created) != FABRIC_OK)
 		_exit(1);
 }
 
@@ -450,37 +451,37 @@ one_tree_more(Stage *stage, const Sizes *sizes)
 static void
 test_trees(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 	DirectoryCreated created;
 	uint64_t token = 1;
 	uint64_t most = 6 * MEGABYTE / FABRIC_UNIT_BYTES;
 	FabricStatus status = FABRIC_OK;
 
-	make_memory(stage, 6 * MEGABYTE, 4, 0);
-	open_at(stage, stage->memory, &stage->sizes, 0);
+	make_memory(fixture, 6 * MEGABYTE, 4, 0);
+	open_at(fixture, fixture->memory, &fixture->sizes, 0);
 	while (status == FABRIC_OK)
-		status = create(stage, token++, &created);
+		status = create(fixture, token++, &created);
 	assert_int_equal(status, FABRIC_NO_MEMORY);
-	assert_int_equal(stage->service->tables.trees, most);
+	assert_int_equal(fixture->service->tables.trees, most);
 	assert_true(most > TABLES_TREES_STEP);
-	service_close(stage->service, 0, false);
+	service_close(fixture->service, 0, false);
 
 	/* As many as there are, and not one more: whoever asks is told which it was. */
-	open_at(stage, stage->memory, &(Sizes){12 * MEGABYTE, 4}, (uint32_t) most + 1);
-	assert_int_equal(stage->service->tables.trees, most);
-	assert_int_equal(create(stage, token++, &created), FABRIC_OK);
-	assert_int_equal(create(stage, token++, &created), FABRIC_TOO_MANY);
-	service_close(stage->service, 0, true);
+	open_at(fixture, fixture->memory, &(Sizes){12 * MEGABYTE, 4}, (uint32_t) most + 1);
+	assert_int_equal(fixture->service->tables.trees, most);
+	assert_int_equal(create(fixture, token++, &created), FABRIC_OK);
+	assert_int_equal(create(fixture, token++, &created), FABRIC_TOO_MANY);
+	service_close(fixture->service, 0, true);
 }
 
 static void
 test_trees_every_state(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 	int states;
 
-	make_memory(stage, 6 * MEGABYTE, 4, 0);
-	states = every_state(stage, &stage->sizes, one_tree_more);
+	make_memory(fixture, 6 * MEGABYTE, 4, 0);
+	states = every_state(fixture, &fixture->sizes, one_tree_more);
 	if (states < 0)
 		skip();
 	print_message("%d states\n", states);
@@ -493,27 +494,27 @@ test_trees_every_state(void **state)
 static void
 test_foreign_marks(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 
-	make_memory(stage, MEGABYTE, 4, 0);
+	make_memory(fixture, MEGABYTE, 4, 0);
 	for (int foreign = 0; foreign < 2; foreign++)
 	{
 		char detail[FABRIC_DETAIL_BYTES] = "";
 		FabricServer *server;
 
-		open_at(stage, stage->memory, &stage->sizes, 0);
-		server = service_server(stage->service);
+		open_at(fixture, fixture->memory, &fixture->sizes, 0);
+		server = service_server(fixture->service);
 		if (foreign)
-			assert_int_equal(fabric_server_commit(server, 1, stage->offsets[1], FABRIC_UNIT_BYTES),
+			assert_int_equal(fabric_server_commit(server, 1, fixture->offsets[1], FABRIC_UNIT_BYTES),
 			                 FABRIC_OK);
 		else
-			fabric_server_release(server, stage->offsets[1], FABRIC_UNIT_BYTES);
-		service_close(stage->service, 0, false);
-		assert_int_equal(try_open_at(stage, stage->memory, &stage->sizes, 0, detail), FABRIC_PROTOCOL);
+			fabric_server_release(server, fixture->offsets[1], FABRIC_UNIT_BYTES);
+		service_close(fixture->service, 0, false);
+		assert_int_equal(try_open_at(fixture, fixture->memory, &fixture->sizes, 0, detail), FABRIC_PROTOCOL);
 		assert_non_null(strstr(detail, "damaged"));
-		stage->service = NULL;
-		assert_int_equal(unlink(stage->memory), 0);
-		make_memory(stage, MEGABYTE, 4, 0);
+		fixture->service = NULL;
+		assert_int_equal(unlink(fixture->memory), 0);
+		make_memory(fixture, MEGABYTE, 4, 0);
 	}
 }
 
@@ -521,29 +522,29 @@ test_foreign_marks(void **state)
 static void
 test_marks_of_nobody(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 	uint64_t first, end, offset;
 	FabricServer *server;
 
-	make_memory(stage, MEGABYTE, 4, 0);
-	open_at(stage, stage->memory, &stage->sizes, 0);
-	server = service_server(stage->service);
+	make_memory(fixture, MEGABYTE, 4, 0);
+	open_at(fixture, fixture->memory, &fixture->sizes, 0);
+	server = service_server(fixture->service);
 	fabric_server_node_range(server, &first, &end);
 	offset = end - FABRIC_UNIT_BYTES;
 	assert_int_equal(fabric_server_unit_tenant(server, offset), FABRIC_NO_TENANT);
 	assert_int_equal(fabric_server_commit(server, 1, offset, FABRIC_UNIT_BYTES), FABRIC_OK);
-	service_close(stage->service, 0, false);
+	service_close(fixture->service, 0, false);
 
-	open_at(stage, stage->memory, &stage->sizes, 0);
-	server = service_server(stage->service);
+	open_at(fixture, fixture->memory, &fixture->sizes, 0);
+	server = service_server(fixture->service);
 	assert_int_equal(fabric_server_unit_tenant(server, offset), FABRIC_NO_TENANT);
 	for (uint32_t i = 0; i < TREES; i++)
-		assert_int_equal(fabric_server_unit_tenant(server, stage->offsets[i]), 0);
-	verify(stage, &stage->sizes);
-	service_close(stage->service, 0, true);
+		assert_int_equal(fabric_server_unit_tenant(server, fixture->offsets[i]), 0);
+	verify(fixture, &fixture->sizes);
+	service_close(fixture->service, 0, true);
 }
 
-#define RESIZE_TEST(name) cmocka_unit_test_setup_teardown(name, stage_setup, stage_teardown)
+#define RESIZE_TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int
 main(void)

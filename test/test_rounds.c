@@ -18,49 +18,49 @@ static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless =
 static const char *const names[DOOR_TENANTS] = {"first", "second"};
 static const uint64_t no_quotas[DOOR_TENANTS] = {0, 0};
 
-typedef struct Stage
+typedef struct Fixture
 {
 	Door door;
 	DoorClient clients[DOOR_TENANTS]; /* of each tenant, attached */
 	uint32_t incarnations[DOOR_TENANTS];
-} Stage;
+} Fixture;
 
-static Stage stage;
+static Fixture fixture;
 
 /* Another connection of a tenant's cluster. */
 static void
 join(uint32_t which, DoorClient *client)
 {
 	FrameHello hello = {.cluster = {which + 1, which + 1},
-	                    .incarnation = stage.incarnations[which],
+	                    .incarnation = fixture.incarnations[which],
 	                    .old_channel = CONTROL_NO_CHANNEL};
 
-	door_connect(&stage.door, which, client);
-	assert_int_equal(door_hello(&stage.door, client, &hello, NULL, NULL), FABRIC_OK);
+	door_connect(&fixture.door, which, client);
+	assert_int_equal(door_hello(&fixture.door, client, &hello, NULL, NULL), FABRIC_OK);
 }
 
 static void
-open_stage(uint64_t bytes, const uint64_t quotas[DOOR_TENANTS])
+open_fixture(uint64_t bytes, const uint64_t quotas[DOOR_TENANTS])
 {
-	memset(&stage, 0, sizeof(stage));
-	door_open(&stage.door, bytes, TREES, names, quotas);
+	memset(&fixture, 0, sizeof(fixture));
+	door_open(&fixture.door, bytes, TREES, names, quotas);
 	for (uint32_t i = 0; i < DOOR_TENANTS; i++)
 	{
 		DoorClient launcher = {0};
 
 		join(i, &launcher);
-		assert_int_equal(door_attach(&stage.door, &launcher, 1, &stage.incarnations[i]), FABRIC_OK);
+		assert_int_equal(door_attach(&fixture.door, &launcher, 1, &fixture.incarnations[i]), FABRIC_OK);
 		door_disconnect(&launcher);
-		join(i, &stage.clients[i]);
+		join(i, &fixture.clients[i]);
 	}
 }
 
 static void
-close_stage(void)
+close_fixture(void)
 {
 	for (uint32_t i = 0; i < DOOR_TENANTS; i++)
-		door_disconnect(&stage.clients[i]);
-	door_close(&stage.door);
+		door_disconnect(&fixture.clients[i]);
+	door_close(&fixture.door);
 }
 
 static FabricStatus
@@ -68,7 +68,7 @@ call(uint32_t which, DirectoryMethod method, const void *request, size_t bytes, 
 {
 	static uint8_t room[FABRIC_MAX_CALL_BYTES];
 
-	return door_call(&stage.door, &stage.clients[which], MANY_ROUNDS, (uint16_t) method, request, bytes,
+	return door_call(&fixture.door, &fixture.clients[which], MANY_ROUNDS, (uint16_t) method, request, bytes,
 	                 reply != NULL ? reply : room, NULL);
 }
 
@@ -98,9 +98,9 @@ grow(uint32_t which, uint64_t tree, uint32_t extents)
 static void
 expect_served(void)
 {
-	assert_int_equal(
-		door_call(&stage.door, &stage.clients[1], 1, DIRECTORY_STATUS, NULL, 0, (TreeNodeStatus[1]){0}, NULL),
-		FABRIC_OK);
+	assert_int_equal(door_call(&fixture.door, &fixture.clients[1], 1, DIRECTORY_STATUS, NULL, 0,
+	                           (TreeNodeStatus[1]){0}, NULL),
+	                 FABRIC_OK);
 }
 
 /* How many replies have come? */
@@ -127,24 +127,24 @@ test_pipelined_calls(void **state)
 	FabricStatus status;
 	uint32_t answered = 0;
 
-	open_stage(16 * MEGABYTE, no_quotas);
+	open_fixture(16 * MEGABYTE, no_quotas);
 	request.tree = create(0, 1).record.tree;
 	for (uint32_t i = 0; i < PIPELINED; i++)
 		length +=
-			door_frame(&stage.clients[0], frames + length, DIRECTORY_REPLICAS, &request, sizeof(request));
-	door_send_bytes(&stage.clients[0], frames, length);
+			door_frame(&fixture.clients[0], frames + length, DIRECTORY_REPLICAS, &request, sizeof(request));
+	door_send_bytes(&fixture.clients[0], frames, length);
 	for (uint32_t round = 0; answered < PIPELINED; round++)
 	{
 		uint32_t count;
 
 		assert_true(round < 2 * PIPELINED);
 		expect_served();
-		count = count_replies(&stage.clients[0], &status);
+		count = count_replies(&fixture.clients[0], &status);
 		assert_in_range(count, 0, 1);
 		assert_true(count == 0 || status == FABRIC_OK);
 		answered += count;
 	}
-	close_stage();
+	close_fixture();
 }
 
 /* However large the memory is, and however many extents others have, a call looks at the caller's own, some in a round. */
@@ -159,8 +159,8 @@ test_looks(void **state)
 	uint32_t rounds = 0;
 	FabricStatus status;
 
-	open_stage(4096 * MEGABYTE, no_quotas);
-	tables = &stage.door.service->tables;
+	open_fixture(4096 * MEGABYTE, no_quotas);
+	tables = &fixture.door.service->tables;
 	created = create(0, 1);
 	grow(0, created.record.tree, 40);
 	copy.tree = copy.record.tree = 77;
@@ -179,14 +179,14 @@ test_looks(void **state)
 	assert_true(tables->looked - looked <= 3);
 	/* One that has many looks at some of them in a round, and goes on in the next. */
 	copy.offset = 1ull << 40;
-	(void) door_send(&stage.clients[1], DIRECTORY_REPLICA, &copy, sizeof(copy));
+	(void) door_send(&fixture.clients[1], DIRECTORY_REPLICA, &copy, sizeof(copy));
 	do
 	{
 		looked = tables->looked;
-		door_step(&stage.door);
+		door_step(&fixture.door);
 		assert_true(tables->looked - looked <= TABLES_ROUND);
 		rounds++;
-	} while (count_replies(&stage.clients[1], &status) == 0);
+	} while (count_replies(&fixture.clients[1], &status) == 0);
 	assert_int_equal(status, FABRIC_OK);
 	assert_int_equal(rounds, 2);
 	/* It finds what it was told, and so does a walk over all. */
@@ -208,7 +208,7 @@ test_looks(void **state)
 		} while (reply.count > 0);
 		assert_int_equal(found, TABLES_ROUND + 11);
 	}
-	close_stage();
+	close_fixture();
 }
 
 /* A large tree goes at once, and its memory in many rounds. */
@@ -219,8 +219,8 @@ test_drop(void **state)
 	ServiceTables *tables;
 	uint64_t left;
 
-	open_stage(256 * MEGABYTE, no_quotas);
-	tables = &stage.door.service->tables;
+	open_fixture(256 * MEGABYTE, no_quotas);
+	tables = &fixture.door.service->tables;
 	tree.tree = create(0, 1).record.tree;
 	grow(0, tree.tree, 60);
 	assert_int_equal(call(0, DIRECTORY_DROP, &tree, sizeof(tree), NULL), FABRIC_OK);
@@ -235,7 +235,7 @@ test_drop(void **state)
 		assert_true(left - tables->quarantined < QUARANTINE_FREE_UNITS + TABLES_EXTENT_UNITS);
 		assert_true(left > tables->quarantined);
 	}
-	close_stage();
+	close_fixture();
 }
 
 /* Who finds no memory but what is in quarantine waits for it, and nobody else does. */
@@ -248,28 +248,28 @@ wait_for_quarantine(const uint64_t quotas[DOOR_TENANTS])
 	FabricStatus status = FABRIC_OK;
 	ServiceTables *tables;
 
-	open_stage(SERVICE_MIN_BYTES, quotas);
-	tables = &stage.door.service->tables;
+	open_fixture(SERVICE_MIN_BYTES, quotas);
+	tables = &fixture.door.service->tables;
 	tree.tree = extent.tree = create(0, 1).record.tree;
 	for (; status == FABRIC_OK; extent.extents++)
 		status = call(0, DIRECTORY_EXTENT, &extent, sizeof(extent), NULL);
 	assert_int_equal(status, quotas[0] > 0 ? FABRIC_QUOTA : FABRIC_NO_MEMORY);
 	assert_int_equal(call(0, DIRECTORY_DROP, &tree, sizeof(tree), NULL), FABRIC_OK);
 	tables->slots[tables->going_first - 1].due_us = UINT64_MAX;
-	(void) door_send(&stage.clients[0], DIRECTORY_CREATE, &request, sizeof(request));
+	(void) door_send(&fixture.clients[0], DIRECTORY_CREATE, &request, sizeof(request));
 	for (int i = 0; i < 20; i++)
 	{
 		expect_served();
-		assert_int_equal(count_replies(&stage.clients[0], &status), 0);
+		assert_int_equal(count_replies(&fixture.clients[0], &status), 0);
 	}
 	tables->slots[tables->going_first - 1].due_us = 0;
-	for (int i = 0; count_replies(&stage.clients[0], &status) == 0; i++)
+	for (int i = 0; count_replies(&fixture.clients[0], &status) == 0; i++)
 	{
 		assert_true(i < 3);
 		expect_served();
 	}
 	assert_int_equal(status, FABRIC_OK);
-	close_stage();
+	close_fixture();
 }
 
 static void
@@ -292,8 +292,8 @@ test_places_of_trees(void **state)
 	ServiceTables *tables;
 	FabricStatus status;
 
-	open_stage(16 * MEGABYTE, no_quotas);
-	tables = &stage.door.service->tables;
+	open_fixture(16 * MEGABYTE, no_quotas);
+	tables = &fixture.door.service->tables;
 	/* A quarter of them is the other tenant's. */
 	for (uint32_t i = 0; i < TREES - TREES / 4; i++)
 	{
@@ -303,21 +303,21 @@ test_places_of_trees(void **state)
 		for (uint32_t k = 0; k < TREES; k++)
 			tables->slots[k].due_us = UINT64_MAX;
 	}
-	(void) door_send(&stage.clients[0], DIRECTORY_CREATE, &request, sizeof(request));
+	(void) door_send(&fixture.clients[0], DIRECTORY_CREATE, &request, sizeof(request));
 	for (int i = 0; i < 5; i++)
 		expect_served();
-	assert_int_equal(count_replies(&stage.clients[0], &status), 0);
+	assert_int_equal(count_replies(&fixture.clients[0], &status), 0);
 	for (uint32_t i = 0; i < TREES / 4; i++)
 		(void) create(1, i);
 	for (uint32_t k = 0; k < TREES; k++)
 		tables->slots[k].due_us = 0;
-	for (int i = 0; count_replies(&stage.clients[0], &status) == 0; i++)
+	for (int i = 0; count_replies(&fixture.clients[0], &status) == 0; i++)
 	{
 		assert_true(i < 3);
 		expect_served();
 	}
 	assert_int_equal(status, FABRIC_OK);
-	close_stage();
+	close_fixture();
 }
 
 /* Who waits and goes leaves nothing behind; the drop of somebody else's tree does not end the waiting of one that has no room. */
@@ -330,16 +330,16 @@ test_waits_and_goes(void **state)
 	DirectoryExtentRequest extent = {.extents = 1};
 	uint64_t trees;
 
-	open_stage(SERVICE_MIN_BYTES, no_quotas);
-	tables = &stage.door.service->tables;
+	open_fixture(SERVICE_MIN_BYTES, no_quotas);
+	tables = &fixture.door.service->tables;
 	tree.tree = extent.tree = create(0, 1).record.tree;
 	while (call(0, DIRECTORY_EXTENT, &extent, sizeof(extent), NULL) == FABRIC_OK)
 		extent.extents++;
 	assert_int_equal(call(0, DIRECTORY_DROP, &tree, sizeof(tree), NULL), FABRIC_OK);
 	tables->slots[tables->going_first - 1].due_us = UINT64_MAX;
-	(void) door_send(&stage.clients[0], DIRECTORY_CREATE, &request, sizeof(request));
+	(void) door_send(&fixture.clients[0], DIRECTORY_CREATE, &request, sizeof(request));
 	expect_served();
-	door_disconnect(&stage.clients[0]);
+	door_disconnect(&fixture.clients[0]);
 	expect_served();
 	trees = tables->trees;
 	tables->slots[tables->going_first - 1].due_us = 0;
@@ -347,7 +347,7 @@ test_waits_and_goes(void **state)
 		expect_served();
 	assert_int_equal(tables->trees, trees);
 	assert_int_equal(tables->used, 0);
-	close_stage();
+	close_fixture();
 }
 
 int

@@ -31,7 +31,7 @@
 #define FREE_UNIT 3u
 
 /* A memory node that is served in this process, without clients. */
-typedef struct Stage
+typedef struct Fixture
 {
 	char directory[64];
 	char memory_path[96];
@@ -48,17 +48,17 @@ typedef struct Stage
 	uint64_t blocks;
 	uint64_t limit; /* of blocks: then it is stopped, or the process dies */
 	bool dies;
-} Stage;
+} Fixture;
 
 static bool
 go_on(void *argument, bool saving, uint64_t done, uint64_t total)
 {
-	Stage *stage = argument;
+	Fixture *fixture = argument;
 
 	CHECK(done <= total);
-	if (++stage->blocks < stage->limit)
+	if (++fixture->blocks < fixture->limit)
 		return true;
-	if (stage->dies)
+	if (fixture->dies)
 		kill(getpid(), SIGKILL);
 	return false;
 }
@@ -66,103 +66,103 @@ go_on(void *argument, bool saving, uint64_t done, uint64_t total)
 static void
 note(void *argument, FabricLogLevel level, const char *message)
 {
-	Stage *stage = argument;
-	size_t length = strlen(stage->log);
+	Fixture *fixture = argument;
+	size_t length = strlen(fixture->log);
 
 	if (level >= FABRIC_LOG_WARNING)
-		snprintf(stage->log + length, sizeof(stage->log) - length, "%s\n", message);
+		snprintf(fixture->log + length, sizeof(fixture->log) - length, "%s\n", message);
 }
 
 static void
 note_kept(void *argument, const SetAsideFile *file)
 {
-	Stage *stage = argument;
+	Fixture *fixture = argument;
 
-	stage->kept = *file;
+	fixture->kept = *file;
 }
 
 /* How many files were set aside from this one. */
 static uint32_t
-kept_count(Stage *stage, const char *path)
+kept_count(Fixture *fixture, const char *path)
 {
-	return set_aside_list(path, note_kept, stage);
+	return set_aside_list(path, note_kept, fixture);
 }
 
 static int
-stage_setup(void **state)
+fixture_setup(void **state)
 {
-	static Stage stage;
+	static Fixture fixture;
 
-	memset(&stage, 0, sizeof(stage));
-	CHECK(files_make(stage.directory, sizeof(stage.directory), "snapshot"));
-	snprintf(stage.memory_path, sizeof(stage.memory_path), "%s/memory", stage.directory);
-	snprintf(stage.socket_path, sizeof(stage.socket_path), "%s/socket", stage.directory);
-	snprintf(stage.snapshot, sizeof(stage.snapshot), "%s/saved", stage.directory);
-	snprintf(stage.unfinished, sizeof(stage.unfinished), "%s" SNAPSHOT_NEW, stage.snapshot);
-	stage.limit = UINT64_MAX;
-	stage.options = (FabricServerOptions){
-		.memory_path = stage.memory_path,
-		.socket_path = stage.socket_path,
+	memset(&fixture, 0, sizeof(fixture));
+	CHECK(files_make(fixture.directory, sizeof(fixture.directory), "snapshot"));
+	snprintf(fixture.memory_path, sizeof(fixture.memory_path), "%s/memory", fixture.directory);
+	snprintf(fixture.socket_path, sizeof(fixture.socket_path), "%s/socket", fixture.directory);
+	snprintf(fixture.snapshot, sizeof(fixture.snapshot), "%s/saved", fixture.directory);
+	snprintf(fixture.unfinished, sizeof(fixture.unfinished), "%s" SNAPSHOT_NEW, fixture.snapshot);
+	fixture.limit = UINT64_MAX;
+	fixture.options = (FabricServerOptions){
+		.memory_path = fixture.memory_path,
+		.socket_path = fixture.socket_path,
 		.node_bytes = NODE_BYTES,
 		.max_channels = CHANNELS,
-		.snapshot_path = stage.snapshot,
+		.snapshot_path = fixture.snapshot,
 		.snapshot_go_on = go_on,
-		.snapshot_argument = &stage,
+		.snapshot_argument = &fixture,
 		.log = note,
-		.log_argument = &stage,
+		.log_argument = &fixture,
 	};
-	*state = &stage;
+	*state = &fixture;
 	return 0;
 }
 
 static int
-stage_teardown(void **state)
+fixture_teardown(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 
-	if (stage->server != NULL)
-		fabric_server_close(stage->server, 0, false);
-	unlink(stage->snapshot);
-	while (kept_count(stage, stage->snapshot) > 0)
-		unlink(stage->kept.path);
-	while (kept_count(stage, stage->memory_path) > 0)
-		unlink(stage->kept.path);
-	unlink(stage->unfinished);
-	files_remove(stage->directory);
+	if (fixture->server != NULL)
+		fabric_server_close(fixture->server, 0, false);
+	unlink(fixture->snapshot);
+	while (kept_count(fixture, fixture->snapshot) > 0)
+		unlink(fixture->kept.path);
+	while (kept_count(fixture, fixture->memory_path) > 0)
+		unlink(fixture->kept.path);
+	unlink(fixture->unfinished);
+	files_remove(fixture->directory);
 	return 0;
 }
 
 static FabricStatus
-stage_try_open(Stage *stage)
+fixture_try_open(Fixture *fixture)
 {
 	static const FabricService service;
 	uint64_t end;
 	FabricStatus status =
-		fabric_server_open(&stage->options, &service, &stage->server, &stage->found, stage->detail);
+		fabric_server_open(&fixture->options, &service, &fixture->server, &fixture->found, fixture->detail);
 
 	if (status != FABRIC_OK)
 		return status;
-	fabric_server_node_range(stage->server, &stage->first, &end);
-	return fabric_server_service_resize(stage->server, 0, SERVICE_BYTES);
+	fabric_server_node_range(fixture->server, &fixture->first, &end);
+	return fabric_server_service_resize(fixture->server, 0, SERVICE_BYTES);
 }
 
 static void
-stage_open(Stage *stage, FabricMemoryState expected)
+fixture_open(Fixture *fixture, FabricMemoryState expected)
 {
-	assert_int_equal(stage_try_open(stage), FABRIC_OK);
-	assert_int_equal(stage->found, expected);
+	assert_int_equal(fixture_try_open(fixture), FABRIC_OK);
+	assert_int_equal(fixture->found, expected);
 	/* Before anybody is served. */
-	assert_int_not_equal(access(stage->snapshot, F_OK), 0);
-	assert_int_not_equal(access(stage->unfinished, F_OK), 0);
+	assert_int_not_equal(access(fixture->snapshot, F_OK), 0);
+	assert_int_not_equal(access(fixture->unfinished, F_OK), 0);
 }
 
 static FabricStatus
-stage_save(Stage *stage)
+fixture_save(Fixture *fixture)
 {
-	FabricStatus status = fabric_server_save(stage->server, 0);
+	FabricStatus status = fabric_server_save(fixture->server, 0);
 
-	fabric_server_close(stage->server, 0, false);
-	stage->server = NULL;
+	fabric_server_close(fixture->server, 0, false);
+	fixture->server = NULL;
 	return status;
 }
 
@@ -174,44 +174,44 @@ content(uint64_t round, uint64_t word)
 }
 
 static uint64_t *
-service_area(const Stage *stage)
+service_area(const Fixture *fixture)
 {
 	uint64_t bytes;
 
-	return fabric_server_service_area(stage->server, 0, &bytes);
+	return fabric_server_service_area(fixture->server, 0, &bytes);
 }
 
 static uint64_t *
-unit_words(Stage *stage, uint64_t unit)
+unit_words(Fixture *fixture, uint64_t unit)
 {
-	return fabric_server_node(stage->server, stage->first + unit * FABRIC_UNIT_BYTES, FABRIC_UNIT_BYTES);
+	return fabric_server_node(fixture->server, fixture->first + unit * FABRIC_UNIT_BYTES, FABRIC_UNIT_BYTES);
 }
 
 static void
-fill(Stage *stage, uint64_t round)
+fill(Fixture *fixture, uint64_t round)
 {
-	uint64_t *area = service_area(stage);
+	uint64_t *area = service_area(fixture);
 
 	for (uint64_t unit = 0; unit < UNITS; unit++)
 	{
 		if (unit == FREE_UNIT)
 			continue;
-		assert_int_equal(fabric_server_commit(stage->server, 0, stage->first + unit * FABRIC_UNIT_BYTES,
+		assert_int_equal(fabric_server_commit(fixture->server, 0, fixture->first + unit * FABRIC_UNIT_BYTES,
 		                                      FABRIC_UNIT_BYTES),
 		                 FABRIC_OK);
 		for (uint64_t word = 0; unit != ZERO_UNIT && word < FABRIC_UNIT_BYTES / 8; word++)
-			unit_words(stage, unit)[word] = content(round, unit << 32 | word);
+			unit_words(fixture, unit)[word] = content(round, unit << 32 | word);
 	}
 	/* A page in the middle is zero, and so is most of the service area. */
-	memset(unit_words(stage, 1) + 1024, 0, MEMORY_PAGE_BYTES);
+	memset(unit_words(fixture, 1) + 1024, 0, MEMORY_PAGE_BYTES);
 	area[0] = content(round, 1);
 	area[SERVICE_BYTES / 8 - 1] = content(round, 2);
 }
 
 static void
-check_filled(Stage *stage, uint64_t round)
+check_filled(Fixture *fixture, uint64_t round)
 {
-	const uint64_t *area = service_area(stage);
+	const uint64_t *area = service_area(fixture);
 	const uint64_t page = 1024 * 8 / MEMORY_PAGE_BYTES;
 
 	for (uint64_t unit = 0; unit < UNITS; unit++)
@@ -220,7 +220,7 @@ check_filled(Stage *stage, uint64_t round)
 		{
 			bool zero = unit == ZERO_UNIT || (unit == 1 && word * 8 / MEMORY_PAGE_BYTES == page);
 
-			assert_int_equal(unit_words(stage, unit)[word], zero ? 0 : content(round, unit << 32 | word));
+			assert_int_equal(unit_words(fixture, unit)[word], zero ? 0 : content(round, unit << 32 | word));
 		}
 	}
 	assert_int_equal(area[0], content(round, 1));
@@ -240,19 +240,19 @@ file_bytes(const char *path)
 
 /* The machine was restarted. */
 static void
-lose_memory(const Stage *stage)
+lose_memory(const Fixture *fixture)
 {
-	assert_int_equal(unlink(stage->memory_path), 0);
+	assert_int_equal(unlink(fixture->memory_path), 0);
 }
 
 /* A snapshot of the round; nothing else is left. */
 static void
-make_snapshot(Stage *stage, uint64_t round)
+make_snapshot(Fixture *fixture, uint64_t round)
 {
-	stage_open(stage, FABRIC_MEMORY_NEW);
-	fill(stage, round);
-	assert_int_equal(stage_save(stage), FABRIC_OK);
-	lose_memory(stage);
+	fixture_open(fixture, FABRIC_MEMORY_NEW);
+	fill(fixture, round);
+	assert_int_equal(fixture_save(fixture), FABRIC_OK);
+	lose_memory(fixture);
 }
 
 static void *
@@ -294,37 +294,37 @@ write_file(const char *path, const void *data, uint64_t bytes)
 static void
 test_round_trip(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 	uint64_t uuid[2], again[2];
 	uint64_t generation;
 
-	stage_open(stage, FABRIC_MEMORY_NEW);
-	fabric_server_uuid(stage->server, uuid);
-	generation = fabric_server_generation(stage->server);
+	fixture_open(fixture, FABRIC_MEMORY_NEW);
+	fabric_server_uuid(fixture->server, uuid);
+	generation = fabric_server_generation(fixture->server);
 	for (uint64_t round = 0; round < 3; round++)
 	{
 		struct stat before, file;
 
-		fill(stage, round);
-		assert_int_equal(stat(stage->memory_path, &before), 0);
-		assert_int_equal(stage_save(stage), FABRIC_OK);
+		fill(fixture, round);
+		assert_int_equal(stat(fixture->memory_path, &before), 0);
+		assert_int_equal(fixture_save(fixture), FABRIC_OK);
 		/* Three units with data, both ends of the service area, instances and channels. */
-		assert_in_range(file_bytes(stage->snapshot), 3 * FABRIC_UNIT_BYTES, 4 * FABRIC_UNIT_BYTES);
-		assert_int_not_equal(access(stage->unfinished, F_OK), 0);
-		lose_memory(stage);
-		stage_open(stage, FABRIC_MEMORY_LOADED);
+		assert_in_range(file_bytes(fixture->snapshot), 3 * FABRIC_UNIT_BYTES, 4 * FABRIC_UNIT_BYTES);
+		assert_int_not_equal(access(fixture->unfinished, F_OK), 0);
+		lose_memory(fixture);
+		fixture_open(fixture, FABRIC_MEMORY_LOADED);
 		/*
 		 * Pages are taken as they were: for a unit of zeroes too, and for one that is free not. A look would
 		 * take them.
 		 */
-		assert_int_equal(stat(stage->memory_path, &file), 0);
+		assert_int_equal(stat(fixture->memory_path, &file), 0);
 		assert_int_equal(file.st_blocks, before.st_blocks);
-		check_filled(stage, round);
-		fabric_server_uuid(stage->server, again);
+		check_filled(fixture, round);
+		fabric_server_uuid(fixture->server, again);
 		assert_memory_equal(uuid, again, sizeof(uuid));
-		assert_int_equal(fabric_server_generation(stage->server), generation + round + 1);
+		assert_int_equal(fabric_server_generation(fixture->server), generation + round + 1);
 	}
-	assert_string_equal(stage->log, "");
+	assert_string_equal(fixture->log, "");
 }
 
 /* The memory outlived the daemon: it is used, and the snapshot goes, as does a half one. */
@@ -332,39 +332,39 @@ static void
 test_memory_kept(void **state)
 {
 	static const uint8_t half[SNAPSHOT_HEADER_BYTES + 100] = {[SNAPSHOT_HEADER_BYTES] = 1};
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 
-	stage_open(stage, FABRIC_MEMORY_NEW);
-	fill(stage, 0);
-	assert_int_equal(stage_save(stage), FABRIC_OK);
-	write_file(stage->unfinished, half, sizeof(half));
-	stage_open(stage, FABRIC_MEMORY_CLEAN);
-	check_filled(stage, 0);
-	assert_int_equal(kept_count(stage, stage->snapshot), 0);
+	fixture_open(fixture, FABRIC_MEMORY_NEW);
+	fill(fixture, 0);
+	assert_int_equal(fixture_save(fixture), FABRIC_OK);
+	write_file(fixture->unfinished, half, sizeof(half));
+	fixture_open(fixture, FABRIC_MEMORY_CLEAN);
+	check_filled(fixture, 0);
+	assert_int_equal(kept_count(fixture, fixture->snapshot), 0);
 }
 
 /* A snapshot of other memory, or of another moment of this, is not what the memory has: it is kept. */
 static void
 test_other_snapshot(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 	uint64_t bytes;
 	uint8_t *older;
 
-	stage_open(stage, FABRIC_MEMORY_NEW);
-	fill(stage, 0);
-	assert_int_equal(stage_save(stage), FABRIC_OK);
-	bytes = file_bytes(stage->snapshot);
-	older = read_file(stage->snapshot, bytes);
-	stage_open(stage, FABRIC_MEMORY_CLEAN);
-	fill(stage, 1);
-	assert_int_equal(stage_save(stage), FABRIC_OK);
-	write_file(stage->snapshot, older, bytes);
-	stage_open(stage, FABRIC_MEMORY_CLEAN);
-	check_filled(stage, 1);
-	assert_int_equal(kept_count(stage, stage->snapshot), 1);
-	assert_string_equal(stage->kept.why, "other-memory");
-	assert_file(stage->kept.path, older, bytes);
+	fixture_open(fixture, FABRIC_MEMORY_NEW);
+	fill(fixture, 0);
+	assert_int_equal(fixture_save(fixture), FABRIC_OK);
+	bytes = file_bytes(fixture->snapshot);
+	older = read_file(fixture->snapshot, bytes);
+	fixture_open(fixture, FABRIC_MEMORY_CLEAN);
+	fill(fixture, 1);
+	assert_int_equal(fixture_save(fixture), FABRIC_OK);
+	write_file(fixture->snapshot, older, bytes);
+	fixture_open(fixture, FABRIC_MEMORY_CLEAN);
+	check_filled(fixture, 1);
+	assert_int_equal(kept_count(fixture, fixture->snapshot), 1);
+	assert_string_equal(fixture->kept.why, "other-memory");
+	assert_file(fixture->kept.path, older, bytes);
 	free(older);
 }
 
@@ -373,68 +373,68 @@ static void
 test_strange_files(void **state)
 {
 	static const char text[] = "# settings of something else\n";
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 
-	write_file(stage->snapshot, text, sizeof(text));
-	assert_int_equal(stage_try_open(stage), FABRIC_DENIED);
-	assert_non_null(strstr(stage->detail, "is not touched"));
-	assert_file(stage->snapshot, text, sizeof(text));
-	unlink(stage->snapshot);
-	assert_int_equal(symlink(stage->memory_path, stage->snapshot), 0);
-	assert_int_equal(stage_try_open(stage), FABRIC_UNREACHABLE);
-	unlink(stage->snapshot);
-	stage_open(stage, FABRIC_MEMORY_NEW);
-	fill(stage, 0);
+	write_file(fixture->snapshot, text, sizeof(text));
+	assert_int_equal(fixture_try_open(fixture), FABRIC_DENIED);
+	assert_non_null(strstr(fixture->detail, "is not touched"));
+	assert_file(fixture->snapshot, text, sizeof(text));
+	unlink(fixture->snapshot);
+	assert_int_equal(symlink(fixture->memory_path, fixture->snapshot), 0);
+	assert_int_equal(fixture_try_open(fixture), FABRIC_UNREACHABLE);
+	unlink(fixture->snapshot);
+	fixture_open(fixture, FABRIC_MEMORY_NEW);
+	fill(fixture, 0);
 	/* They come while the daemon runs. */
-	write_file(stage->snapshot, text, sizeof(text));
-	assert_int_equal(stage_save(stage), FABRIC_DENIED);
-	assert_file(stage->snapshot, text, sizeof(text));
-	unlink(stage->snapshot);
-	stage_open(stage, FABRIC_MEMORY_CLEAN);
-	write_file(stage->unfinished, text, sizeof(text));
-	assert_int_equal(stage_save(stage), FABRIC_EXISTS);
-	assert_file(stage->unfinished, text, sizeof(text));
+	write_file(fixture->snapshot, text, sizeof(text));
+	assert_int_equal(fixture_save(fixture), FABRIC_DENIED);
+	assert_file(fixture->snapshot, text, sizeof(text));
+	unlink(fixture->snapshot);
+	fixture_open(fixture, FABRIC_MEMORY_CLEAN);
+	write_file(fixture->unfinished, text, sizeof(text));
+	assert_int_equal(fixture_save(fixture), FABRIC_EXISTS);
+	assert_file(fixture->unfinished, text, sizeof(text));
 	/* Nor does the start remove it. */
-	assert_int_equal(stage_try_open(stage), FABRIC_OK);
-	check_filled(stage, 0);
-	assert_file(stage->unfinished, text, sizeof(text));
+	assert_int_equal(fixture_try_open(fixture), FABRIC_OK);
+	check_filled(fixture, 0);
+	assert_file(fixture->unfinished, text, sizeof(text));
 }
 
 /* Memory of another boot is not believed: the snapshot is. */
 static void
 test_other_boot(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 	char boot_id[MEMORY_BOOT_ID_BYTES] = "another boot";
 	int memory;
 
-	stage_open(stage, FABRIC_MEMORY_NEW);
-	fill(stage, 0);
-	assert_int_equal(stage_save(stage), FABRIC_OK);
-	memory = open(stage->memory_path, O_RDWR | O_CLOEXEC);
+	fixture_open(fixture, FABRIC_MEMORY_NEW);
+	fill(fixture, 0);
+	assert_int_equal(fixture_save(fixture), FABRIC_OK);
+	memory = open(fixture->memory_path, O_RDWR | O_CLOEXEC);
 	assert_int_equal(pwrite(memory, boot_id, sizeof(boot_id), offsetof(MemoryHeader, boot_id)),
 	                 sizeof(boot_id));
 	close(memory);
-	stage_open(stage, FABRIC_MEMORY_LOADED);
-	check_filled(stage, 0);
-	assert_int_equal(kept_count(stage, stage->memory_path), 1);
-	assert_string_equal(stage->kept.why, "other-build-or-boot");
+	fixture_open(fixture, FABRIC_MEMORY_LOADED);
+	check_filled(fixture, 0);
+	assert_int_equal(kept_count(fixture, fixture->memory_path), 1);
+	assert_string_equal(fixture->kept.why, "other-build-or-boot");
 }
 
 /* Without a snapshot all is as it was. */
 static void
 test_none(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 
-	stage->options.snapshot_path = NULL;
-	assert_int_equal(stage_try_open(stage), FABRIC_OK);
-	fill(stage, 0);
-	assert_int_equal(stage_save(stage), FABRIC_NOT_SUPPORTED);
-	assert_int_not_equal(access(stage->snapshot, F_OK), 0);
-	lose_memory(stage);
-	assert_int_equal(stage_try_open(stage), FABRIC_OK);
-	assert_int_equal(stage->found, FABRIC_MEMORY_NEW);
+	fixture->options.snapshot_path = NULL;
+	assert_int_equal(fixture_try_open(fixture), FABRIC_OK);
+	fill(fixture, 0);
+	assert_int_equal(fixture_save(fixture), FABRIC_NOT_SUPPORTED);
+	assert_int_not_equal(access(fixture->snapshot, F_OK), 0);
+	lose_memory(fixture);
+	assert_int_equal(fixture_try_open(fixture), FABRIC_OK);
+	assert_int_equal(fixture->found, FABRIC_MEMORY_NEW);
 }
 
 /*
@@ -442,38 +442,41 @@ test_none(void **state)
  * says why.
  */
 static void
-expect_refused(Stage *stage, const char *why)
+expect_refused(Fixture *fixture, const char *why)
 {
-	stage->log[0] = '\0';
-	stage_open(stage, FABRIC_MEMORY_NEW);
-	assert_int_equal(kept_count(stage, stage->snapshot), 1);
-	assert_int_equal(set_aside_remove(stage->memory_path, SET_ASIDE_MEMORY, stage->kept.path, stage->detail),
-	                 FABRIC_NOT_FOUND);
-	assert_int_equal(set_aside_remove(stage->snapshot, SET_ASIDE_SNAPSHOT, stage->snapshot, stage->detail),
-	                 FABRIC_NOT_FOUND);
-	assert_int_equal(set_aside_remove(stage->snapshot, SET_ASIDE_SNAPSHOT, stage->kept.path, stage->detail),
-	                 FABRIC_OK);
-	assert_int_equal(kept_count(stage, stage->snapshot), 0);
-	assert_non_null(strstr(stage->log, "refused"));
-	if (strstr(stage->log, why) == NULL)
-		fail_msg("\"%s\" is not in \"%s\"", why, stage->log);
+	fixture->log[0] = '\0';
+	fixture_open(fixture, FABRIC_MEMORY_NEW);
+	assert_int_equal(kept_count(fixture, fixture->snapshot), 1);
+	assert_int_equal(
+		set_aside_remove(fixture->memory_path, SET_ASIDE_MEMORY, fixture->kept.path, fixture->detail),
+		FABRIC_NOT_FOUND);
+	assert_int_equal(
+		set_aside_remove(fixture->snapshot, SET_ASIDE_SNAPSHOT, fixture->snapshot, fixture->detail),
+		FABRIC_NOT_FOUND);
+	assert_int_equal(
+		set_aside_remove(fixture->snapshot, SET_ASIDE_SNAPSHOT, fixture->kept.path, fixture->detail),
+		FABRIC_OK);
+	assert_int_equal(kept_count(fixture, fixture->snapshot), 0);
+	assert_non_null(strstr(fixture->log, "refused"));
+	if (strstr(fixture->log, why) == NULL)
+		fail_msg("\"%s\" is not in \"%s\"", why, fixture->log);
 	for (uint64_t word = 0; word < SERVICE_BYTES / 8; word++)
-		assert_int_equal(service_area(stage)[word], 0);
-	fabric_server_close(stage->server, 0, true);
-	stage->server = NULL;
+		assert_int_equal(service_area(fixture)[word], 0);
+	fabric_server_close(fixture->server, 0, true);
+	fixture->server = NULL;
 }
 
 /* Every byte of the file counts but those behind the header that mean nothing, and so does its length. */
 static void
 test_damage(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 	uint64_t bytes;
 	uint8_t *good;
 
-	make_snapshot(stage, 0);
-	bytes = file_bytes(stage->snapshot);
-	good = read_file(stage->snapshot, bytes);
+	make_snapshot(fixture, 0);
+	bytes = file_bytes(fixture->snapshot);
+	good = read_file(fixture->snapshot, bytes);
 	for (uint64_t at = 0; at < bytes; at += at < sizeof(SnapshotHeader) ? 5 : 911)
 	{
 		uint8_t *bad;
@@ -483,35 +486,35 @@ test_damage(void **state)
 		bad = malloc(bytes);
 		memcpy(bad, good, bytes);
 		bad[at] ^= (uint8_t) (1u << at % 8);
-		write_file(stage->snapshot, bad, bytes);
+		write_file(fixture->snapshot, bad, bytes);
 		free(bad);
 		/* Without our magic it is nobody knows whose. */
 		if (at < 8)
-			assert_int_equal(stage_try_open(stage), FABRIC_DENIED);
+			assert_int_equal(fixture_try_open(fixture), FABRIC_DENIED);
 		else
-			expect_refused(stage, at < 16 ? "format version" : "");
+			expect_refused(fixture, at < 16 ? "format version" : "");
 	}
 	/* The first block, field by field. */
 	for (uint64_t at = SNAPSHOT_HEADER_BYTES; at < SNAPSHOT_HEADER_BYTES + sizeof(SnapshotBlock); at++)
 	{
 		good[at] ^= 4;
-		write_file(stage->snapshot, good, bytes);
+		write_file(fixture->snapshot, good, bytes);
 		good[at] ^= 4;
-		expect_refused(stage, "");
+		expect_refused(fixture, "");
 	}
 	for (uint64_t length = 0; length < bytes; length += length < SNAPSHOT_HEADER_BYTES ? 1021 : 40009)
 	{
-		write_file(stage->snapshot, good, length);
-		expect_refused(stage, length < sizeof(SnapshotHeader) ? "too short" : "should have");
+		write_file(fixture->snapshot, good, length);
+		expect_refused(fixture, length < sizeof(SnapshotHeader) ? "too short" : "should have");
 	}
 	good = realloc(good, bytes + 1);
 	good[bytes] = 0;
-	write_file(stage->snapshot, good, bytes + 1);
-	expect_refused(stage, "should have");
+	write_file(fixture->snapshot, good, bytes + 1);
+	expect_refused(fixture, "should have");
 	/* And whole, it is good. */
-	write_file(stage->snapshot, good, bytes);
-	stage_open(stage, FABRIC_MEMORY_LOADED);
-	check_filled(stage, 0);
+	write_file(fixture->snapshot, good, bytes);
+	fixture_open(fixture, FABRIC_MEMORY_LOADED);
+	check_filled(fixture, 0);
 	free(good);
 }
 
@@ -519,20 +522,20 @@ test_damage(void **state)
 static void
 test_mixture(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 	uint64_t bytes;
 	uint8_t *first, *second;
 
-	make_snapshot(stage, 0);
-	bytes = file_bytes(stage->snapshot);
-	first = read_file(stage->snapshot, bytes);
-	unlink(stage->snapshot);
-	make_snapshot(stage, 0);
-	assert_int_equal(file_bytes(stage->snapshot), bytes);
-	second = read_file(stage->snapshot, bytes);
+	make_snapshot(fixture, 0);
+	bytes = file_bytes(fixture->snapshot);
+	first = read_file(fixture->snapshot, bytes);
+	unlink(fixture->snapshot);
+	make_snapshot(fixture, 0);
+	assert_int_equal(file_bytes(fixture->snapshot), bytes);
+	second = read_file(fixture->snapshot, bytes);
 	memcpy(second + bytes / 2, first + bytes / 2, bytes - bytes / 2);
-	write_file(stage->snapshot, second, bytes);
-	expect_refused(stage, "block");
+	write_file(fixture->snapshot, second, bytes);
+	expect_refused(fixture, "block");
 	free(first);
 	free(second);
 }
@@ -542,19 +545,19 @@ static void
 test_log_names_long_paths(void **state)
 {
 	const uint8_t zeroes[SNAPSHOT_HEADER_BYTES] = {0};
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 	char directory[512], snapshot[sizeof(directory) + 8];
 
-	snprintf(directory, sizeof(directory), "%s/%0200d", stage->directory, 0);
+	snprintf(directory, sizeof(directory), "%s/%0200d", fixture->directory, 0);
 	assert_int_equal(mkdir(directory, 0700), 0);
 	snprintf(snapshot, sizeof(snapshot), "%s/saved", directory);
-	stage->options.snapshot_path = snapshot;
+	fixture->options.snapshot_path = snapshot;
 	write_file(snapshot, zeroes, sizeof(zeroes));
-	stage_open(stage, FABRIC_MEMORY_NEW);
-	assert_int_equal(kept_count(stage, snapshot), 1);
-	assert_non_null(strstr(stage->log, stage->kept.path));
-	assert_non_null(strstr(stage->log, "must be rebuilt\n"));
-	unlink(stage->kept.path);
+	fixture_open(fixture, FABRIC_MEMORY_NEW);
+	assert_int_equal(kept_count(fixture, snapshot), 1);
+	assert_non_null(strstr(fixture->log, fixture->kept.path));
+	assert_non_null(strstr(fixture->log, "must be rebuilt\n"));
+	unlink(fixture->kept.path);
 	rmdir(directory);
 }
 
@@ -563,25 +566,26 @@ static void
 test_kept_are_bounded(void **state)
 {
 	const uint8_t zeroes[SNAPSHOT_HEADER_BYTES] = {0};
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 
 	for (uint32_t i = 0; i < SET_ASIDE_MOST; i++)
 	{
-		assert_int_equal(kept_count(stage, stage->snapshot), i);
-		write_file(stage->snapshot, zeroes, sizeof(zeroes));
-		stage_open(stage, FABRIC_MEMORY_NEW);
-		fabric_server_close(stage->server, 0, true);
-		stage->server = NULL;
+		assert_int_equal(kept_count(fixture, fixture->snapshot), i);
+		write_file(fixture->snapshot, zeroes, sizeof(zeroes));
+		fixture_open(fixture, FABRIC_MEMORY_NEW);
+		fabric_server_close(fixture->server, 0, true);
+		fixture->server = NULL;
 	}
-	write_file(stage->snapshot, zeroes, sizeof(zeroes));
-	assert_int_equal(stage_try_open(stage), FABRIC_UNREACHABLE);
-	assert_non_null(strstr(stage->detail, "remove some"));
-	assert_int_equal(access(stage->snapshot, F_OK), 0);
-	assert_int_equal(kept_count(stage, stage->snapshot), SET_ASIDE_MOST);
-	assert_int_equal(set_aside_remove(stage->snapshot, SET_ASIDE_SNAPSHOT, stage->kept.path, stage->detail),
-	                 FABRIC_OK);
-	stage_open(stage, FABRIC_MEMORY_NEW);
-	assert_int_equal(kept_count(stage, stage->snapshot), SET_ASIDE_MOST);
+	write_file(fixture->snapshot, zeroes, sizeof(zeroes));
+	assert_int_equal(fixture_try_open(fixture), FABRIC_UNREACHABLE);
+	assert_non_null(strstr(fixture->detail, "remove some"));
+	assert_int_equal(access(fixture->snapshot, F_OK), 0);
+	assert_int_equal(kept_count(fixture, fixture->snapshot), SET_ASIDE_MOST);
+	assert_int_equal(
+		set_aside_remove(fixture->snapshot, SET_ASIDE_SNAPSHOT, fixture->kept.path, fixture->detail),
+		FABRIC_OK);
+	fixture_open(fixture, FABRIC_MEMORY_NEW);
+	assert_int_equal(kept_count(fixture, fixture->snapshot), SET_ASIDE_MOST);
 }
 
 /* Memory of other sizes than are asked for: it gets these, and is not smaller than what is in use. */
@@ -590,28 +594,29 @@ test_other_sizes(void **state)
 {
 	const uint64_t bytes[] = {2 * NODE_BYTES, NODE_BYTES / 2, NODE_BYTES, FABRIC_UNIT_BYTES};
 	const uint32_t channels[] = {CHANNELS, CHANNELS + 40, CHANNELS - 1, 1};
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 	uint64_t node_bytes;
 	uint32_t max_channels;
 
 	for (uint32_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++)
 	{
-		stage->options.node_bytes = NODE_BYTES;
-		stage->options.max_channels = CHANNELS;
-		make_snapshot(stage, i);
-		stage->options.node_bytes = bytes[i];
-		stage->options.max_channels = channels[i];
-		stage_open(stage, FABRIC_MEMORY_LOADED);
-		check_filled(stage, i);
-		fabric_server_sizes(stage->server, &node_bytes, &max_channels);
+		fixture->options.node_bytes = NODE_BYTES;
+		fixture->options.max_channels = CHANNELS;
+		make_snapshot(fixture, i);
+		fixture->options.node_bytes = bytes[i];
+		fixture->options.max_channels = channels[i];
+		fixture_open(fixture, FABRIC_MEMORY_LOADED);
+		check_filled(fixture, i);
+		fabric_server_sizes(fixture->server, &node_bytes, &max_channels);
 		assert_int_equal(node_bytes,
 		                 bytes[i] < UNITS * FABRIC_UNIT_BYTES ? UNITS * FABRIC_UNIT_BYTES : bytes[i]);
 		assert_int_equal(max_channels, channels[i]);
-		assert_int_equal(fabric_server_commit(stage->server, 0, stage->first + node_bytes - FABRIC_UNIT_BYTES,
+		assert_int_equal(fabric_server_commit(fixture->server, 0,
+		                                      fixture->first + node_bytes - FABRIC_UNIT_BYTES,
 		                                      FABRIC_UNIT_BYTES),
 		                 FABRIC_OK);
-		fabric_server_close(stage->server, 0, true);
-		stage->server = NULL;
+		fabric_server_close(fixture->server, 0, true);
+		fixture->server = NULL;
 	}
 }
 
@@ -622,34 +627,34 @@ test_other_sizes(void **state)
 static void
 test_save_broken_off(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 	const struct rlimit *none = &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
 	uint64_t blocks, bytes;
 
-	make_snapshot(stage, 0);
-	blocks = stage->blocks;
-	bytes = file_bytes(stage->snapshot);
-	stage_open(stage, FABRIC_MEMORY_LOADED);
-	for (stage->limit = 1; stage->limit <= blocks; stage->limit++)
+	make_snapshot(fixture, 0);
+	blocks = fixture->blocks;
+	bytes = file_bytes(fixture->snapshot);
+	fixture_open(fixture, FABRIC_MEMORY_LOADED);
+	for (fixture->limit = 1; fixture->limit <= blocks; fixture->limit++)
 	{
-		stage->blocks = 0;
-		assert_int_equal(stage_save(stage), FABRIC_STOPPED);
-		assert_int_not_equal(access(stage->unfinished, F_OK), 0);
-		stage_open(stage, FABRIC_MEMORY_CLEAN);
-		check_filled(stage, 0);
+		fixture->blocks = 0;
+		assert_int_equal(fixture_save(fixture), FABRIC_STOPPED);
+		assert_int_not_equal(access(fixture->unfinished, F_OK), 0);
+		fixture_open(fixture, FABRIC_MEMORY_CLEAN);
+		check_filled(fixture, 0);
 	}
-	stage->limit = UINT64_MAX;
+	fixture->limit = UINT64_MAX;
 	signal(SIGXFSZ, SIG_IGN);
 	for (uint64_t room = 0; room < bytes; room += 5003)
 	{
-		stage->log[0] = '\0';
+		fixture->log[0] = '\0';
 		assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){room, RLIM_INFINITY}), 0);
-		assert_int_equal(stage_save(stage), FABRIC_NO_MEMORY);
+		assert_int_equal(fixture_save(fixture), FABRIC_NO_MEMORY);
 		assert_int_equal(setrlimit(RLIMIT_FSIZE, none), 0);
-		assert_non_null(strstr(stage->log, "not saved"));
-		assert_int_not_equal(access(stage->unfinished, F_OK), 0);
-		stage_open(stage, FABRIC_MEMORY_CLEAN);
-		check_filled(stage, 0);
+		assert_non_null(strstr(fixture->log, "not saved"));
+		assert_int_not_equal(access(fixture->unfinished, F_OK), 0);
+		fixture_open(fixture, FABRIC_MEMORY_CLEAN);
+		check_filled(fixture, 0);
 	}
 }
 
@@ -657,13 +662,13 @@ test_save_broken_off(void **state)
 static void
 test_no_room(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 	char small[96], path[112];
 
-	stage_open(stage, FABRIC_MEMORY_NEW);
-	fill(stage, 0);
-	assert_int_equal(stage_save(stage), FABRIC_OK);
-	snprintf(small, sizeof(small), "%s/small", stage->directory);
+	fixture_open(fixture, FABRIC_MEMORY_NEW);
+	fill(fixture, 0);
+	assert_int_equal(fixture_save(fixture), FABRIC_OK);
+	snprintf(small, sizeof(small), "%s/small", fixture->directory);
 	assert_int_equal(mkdir(small, 0700), 0);
 	if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
 	    mount("none", small, "tmpfs", 0, "size=16m") != 0)
@@ -672,12 +677,12 @@ test_no_room(void **state)
 		skip();
 	}
 	snprintf(path, sizeof(path), "%s/saved", small);
-	stage_open(stage, FABRIC_MEMORY_CLEAN);
-	fabric_server_close(stage->server, 0, false);
-	stage->options.snapshot_path = path;
-	assert_int_equal(stage_try_open(stage), FABRIC_OK);
-	assert_int_equal(stage_save(stage), FABRIC_NO_MEMORY);
-	assert_non_null(strstr(stage->log, "MB of the file system are free"));
+	fixture_open(fixture, FABRIC_MEMORY_CLEAN);
+	fabric_server_close(fixture->server, 0, false);
+	fixture->options.snapshot_path = path;
+	assert_int_equal(fixture_try_open(fixture), FABRIC_OK);
+	assert_int_equal(fixture_save(fixture), FABRIC_NO_MEMORY);
+	assert_non_null(strstr(fixture->log, "MB of the file system are free"));
 	assert_int_equal(umount2(small, MNT_DETACH), 0);
 	assert_int_equal(rmdir(small), 0);
 }
@@ -686,34 +691,34 @@ test_no_room(void **state)
 static void
 test_save_killed(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 	uint64_t blocks;
 
-	make_snapshot(stage, 0);
-	blocks = stage->blocks;
-	stage_open(stage, FABRIC_MEMORY_LOADED);
-	fabric_server_close(stage->server, 0, true);
-	stage->server = NULL;
+	make_snapshot(fixture, 0);
+	blocks = fixture->blocks;
+	fixture_open(fixture, FABRIC_MEMORY_LOADED);
+	fabric_server_close(fixture->server, 0, true);
+	fixture->server = NULL;
 	for (uint64_t limit = 1; limit <= blocks; limit++)
 	{
 		pid_t child = start_child();
 
 		if (child == 0)
 		{
-			CHECK(stage_try_open(stage) == FABRIC_OK);
-			fill(stage, 1);
-			stage->blocks = 0;
-			stage->limit = limit;
-			stage->dies = true;
-			(void) stage_save(stage);
+			CHECK(fixture_try_open(fixture) == FABRIC_OK);
+			fill(fixture, 1);
+			fixture->blocks = 0;
+			fixture->limit = limit;
+			fixture->dies = true;
+			(void) fixture_save(fixture);
 			_exit(1);
 		}
 		assert_int_equal(wait_for_child(child), 128 + SIGKILL);
-		assert_int_equal(access(stage->unfinished, F_OK), 0);
-		lose_memory(stage);
-		stage_open(stage, FABRIC_MEMORY_NEW);
-		fabric_server_close(stage->server, 0, true);
-		stage->server = NULL;
+		assert_int_equal(access(fixture->unfinished, F_OK), 0);
+		lose_memory(fixture);
+		fixture_open(fixture, FABRIC_MEMORY_NEW);
+		fabric_server_close(fixture->server, 0, true);
+		fixture->server = NULL;
 	}
 }
 
@@ -724,71 +729,71 @@ test_save_killed(void **state)
 static void
 test_load_broken_off(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 	uint64_t blocks;
 
-	make_snapshot(stage, 0);
-	stage->blocks = 0;
-	stage_open(stage, FABRIC_MEMORY_LOADED);
-	blocks = stage->blocks;
-	assert_int_equal(stage_save(stage), FABRIC_OK);
-	lose_memory(stage);
+	make_snapshot(fixture, 0);
+	fixture->blocks = 0;
+	fixture_open(fixture, FABRIC_MEMORY_LOADED);
+	blocks = fixture->blocks;
+	assert_int_equal(fixture_save(fixture), FABRIC_OK);
+	lose_memory(fixture);
 	for (uint64_t limit = 1; limit <= blocks; limit++)
 	{
 		pid_t child = start_child();
 
 		if (child == 0)
 		{
-			stage->blocks = 0;
-			stage->limit = limit;
-			stage->dies = true;
-			(void) stage_try_open(stage);
+			fixture->blocks = 0;
+			fixture->limit = limit;
+			fixture->dies = true;
+			(void) fixture_try_open(fixture);
 			_exit(1);
 		}
 		assert_int_equal(wait_for_child(child), 128 + SIGKILL);
-		assert_int_equal(access(stage->snapshot, F_OK), 0);
-		stage->blocks = 0;
-		stage->limit = limit;
-		assert_int_equal(stage_try_open(stage), FABRIC_STOPPED);
-		assert_int_equal(access(stage->snapshot, F_OK), 0);
-		assert_int_not_equal(access(stage->memory_path, F_OK), 0);
+		assert_int_equal(access(fixture->snapshot, F_OK), 0);
+		fixture->blocks = 0;
+		fixture->limit = limit;
+		assert_int_equal(fixture_try_open(fixture), FABRIC_STOPPED);
+		assert_int_equal(access(fixture->snapshot, F_OK), 0);
+		assert_int_not_equal(access(fixture->memory_path, F_OK), 0);
 	}
-	stage->limit = UINT64_MAX;
-	stage_open(stage, FABRIC_MEMORY_LOADED);
-	check_filled(stage, 0);
+	fixture->limit = UINT64_MAX;
+	fixture_open(fixture, FABRIC_MEMORY_LOADED);
+	check_filled(fixture, 0);
 }
 
 /* No room for the memory: the daemon does not start, and nothing is lost. */
 static void
 test_load_without_room(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 	uint64_t bytes;
 
-	make_snapshot(stage, 0);
-	bytes = file_bytes(stage->snapshot);
+	make_snapshot(fixture, 0);
+	bytes = file_bytes(fixture->snapshot);
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){bytes, RLIM_INFINITY}), 0);
-	assert_int_equal(stage_try_open(stage), FABRIC_NO_MEMORY);
+	assert_int_equal(fixture_try_open(fixture), FABRIC_NO_MEMORY);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}), 0);
-	assert_int_equal(access(stage->snapshot, F_OK), 0);
-	stage_open(stage, FABRIC_MEMORY_LOADED);
-	check_filled(stage, 0);
+	assert_int_equal(access(fixture->snapshot, F_OK), 0);
+	fixture_open(fixture, FABRIC_MEMORY_LOADED);
+	check_filled(fixture, 0);
 }
 
 /* A snapshot that another daemon reads is not ours. */
 static void
 test_in_use(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 	SnapshotFile file;
 	char detail[FABRIC_DETAIL_BYTES];
 
-	make_snapshot(stage, 0);
-	assert_int_equal(snapshot_open(stage->snapshot, &file, detail), FABRIC_OK);
-	assert_int_equal(stage_try_open(stage), FABRIC_EXISTS);
+	make_snapshot(fixture, 0);
+	assert_int_equal(snapshot_open(fixture->snapshot, &file, detail), FABRIC_OK);
+	assert_int_equal(fixture_try_open(fixture), FABRIC_EXISTS);
 	snapshot_close(&file);
-	stage_open(stage, FABRIC_MEMORY_LOADED);
+	fixture_open(fixture, FABRIC_MEMORY_LOADED);
 }
 
 /*
@@ -798,25 +803,25 @@ test_in_use(void **state)
 static void
 test_pipe(void **state)
 {
-	Stage *stage = *state;
+	Fixture *fixture = *state;
 
-	stage_open(stage, FABRIC_MEMORY_NEW);
-	fill(stage, 0);
+	fixture_open(fixture, FABRIC_MEMORY_NEW);
+	fill(fixture, 0);
 	for (int i = 0; i < 2; i++)
 	{
 		int reader = -1;
 
-		assert_int_equal(mkfifo(stage->unfinished, 0600), 0);
+		assert_int_equal(mkfifo(fixture->unfinished, 0600), 0);
 		if (i == 1)
-			reader = open(stage->unfinished, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-		assert_int_not_equal(stage_save(stage), FABRIC_OK);
-		assert_int_not_equal(access(stage->snapshot, F_OK), 0);
+			reader = open(fixture->unfinished, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		assert_int_not_equal(fixture_save(fixture), FABRIC_OK);
+		assert_int_not_equal(access(fixture->snapshot, F_OK), 0);
 		if (reader >= 0)
 			close(reader);
-		assert_int_equal(stage_try_open(stage), FABRIC_OK);
-		assert_int_equal(stage->found, FABRIC_MEMORY_CLEAN);
-		check_filled(stage, 0);
-		assert_int_equal(unlink(stage->unfinished), 0);
+		assert_int_equal(fixture_try_open(fixture), FABRIC_OK);
+		assert_int_equal(fixture->found, FABRIC_MEMORY_CLEAN);
+		check_filled(fixture, 0);
+		assert_int_equal(unlink(fixture->unfinished), 0);
 	}
 }
 
@@ -877,26 +882,26 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_round_trip, stage_setup, stage_teardown),
-		cmocka_unit_test_setup_teardown(test_memory_kept, stage_setup, stage_teardown),
-		cmocka_unit_test_setup_teardown(test_other_snapshot, stage_setup, stage_teardown),
-		cmocka_unit_test_setup_teardown(test_strange_files, stage_setup, stage_teardown),
-		cmocka_unit_test_setup_teardown(test_log_names_long_paths, stage_setup, stage_teardown),
-		cmocka_unit_test_setup_teardown(test_kept_are_bounded, stage_setup, stage_teardown),
-		cmocka_unit_test_setup_teardown(test_other_boot, stage_setup, stage_teardown),
-		cmocka_unit_test_setup_teardown(test_none, stage_setup, stage_teardown),
-		cmocka_unit_test_setup_teardown(test_damage, stage_setup, stage_teardown),
-		cmocka_unit_test_setup_teardown(test_mixture, stage_setup, stage_teardown),
-		cmocka_unit_test_setup_teardown(test_other_sizes, stage_setup, stage_teardown),
-		cmocka_unit_test_setup_teardown(test_save_broken_off, stage_setup, stage_teardown),
-		cmocka_unit_test_setup_teardown(test_save_killed, stage_setup, stage_teardown),
-		cmocka_unit_test_setup_teardown(test_load_broken_off, stage_setup, stage_teardown),
-		cmocka_unit_test_setup_teardown(test_load_without_room, stage_setup, stage_teardown),
-		cmocka_unit_test_setup_teardown(test_in_use, stage_setup, stage_teardown),
-		cmocka_unit_test_setup_teardown(test_pipe, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_round_trip, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_memory_kept, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_other_snapshot, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_strange_files, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_log_names_long_paths, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_kept_are_bounded, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_other_boot, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_none, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_damage, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_mixture, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_other_sizes, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_save_broken_off, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_save_killed, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_load_broken_off, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_load_without_room, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_in_use, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_pipe, fixture_setup, fixture_teardown),
 		cmocka_unit_test(test_attached_anew),
 		/* The last: it leaves the process with mounts of its own. */
-		cmocka_unit_test_setup_teardown(test_no_room, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_no_room, fixture_setup, fixture_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

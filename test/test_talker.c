@@ -16,13 +16,13 @@
 #define PATIENCE_SECONDS 30
 #define CLUSTER 7u
 
-typedef struct Stage
+typedef struct Fixture
 {
 	FabricProcess node; /* only its directory is used */
 	FabricServer *server;
 	char address[64];
 	uint32_t incarnation;
-} Stage;
+} Fixture;
 
 static FabricStatus
 no_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request, uint32_t request_bytes,
@@ -33,21 +33,21 @@ no_call(void *argument, const FabricPeer *peer, uint16_t method, const void *req
 }
 
 static TestChannel
-connect_client(const Stage *stage, uint32_t incarnation)
+connect_client(const Fixture *fixture, uint32_t incarnation)
 {
 	FabricOptions options = {.cluster = {CLUSTER, 0},
 	                         .incarnation = incarnation,
 	                         .wait = serve_while_waiting,
-	                         .wait_argument = stage->server};
+	                         .wait_argument = fixture->server};
 	TestChannel channel;
 
 	assert_int_equal(fabric_open(&options, &channel.fabric), FABRIC_OK);
-	assert_int_equal(fabric_connect(channel.fabric, stage->address, &channel.endpoint), FABRIC_OK);
+	assert_int_equal(fabric_connect(channel.fabric, fixture->address, &channel.endpoint), FABRIC_OK);
 	return channel;
 }
 
 static void
-stage_open(Stage *stage)
+fixture_open(Fixture *fixture)
 {
 	FabricServerOptions options;
 	FabricService service = {.call = no_call};
@@ -55,40 +55,40 @@ stage_open(Stage *stage)
 	TestChannel launcher;
 	uint32_t instance;
 
-	memset(stage, 0, sizeof(*stage));
-	fabric_process_prepare(&stage->node, SMALL_NODE_BYTES, SMALL_NODE_CHANNELS);
-	options = fabric_process_options(&stage->node);
+	memset(fixture, 0, sizeof(*fixture));
+	fabric_process_prepare(&fixture->node, SMALL_NODE_BYTES, SMALL_NODE_CHANNELS);
+	options = fabric_process_options(&fixture->node);
 	options.listen = "127.0.0.1:0";
 	options.insecure_loopback = true;
 	options.spin = true;
-	assert_int_equal(fabric_server_open(&options, &service, &stage->server, &state, NULL), FABRIC_OK);
-	snprintf(stage->address, sizeof(stage->address), "tcp:127.0.0.1:%u",
-	         (unsigned) fabric_server_port(stage->server));
-	launcher = connect_client(stage, 0);
-	assert_int_equal(fabric_attach(launcher.endpoint, false, 1, &instance, &stage->incarnation), FABRIC_OK);
+	assert_int_equal(fabric_server_open(&options, &service, &fixture->server, &state, NULL), FABRIC_OK);
+	snprintf(fixture->address, sizeof(fixture->address), "tcp:127.0.0.1:%u",
+	         (unsigned) fabric_server_port(fixture->server));
+	launcher = connect_client(fixture, 0);
+	assert_int_equal(fabric_attach(launcher.endpoint, false, 1, &instance, &fixture->incarnation), FABRIC_OK);
 	channel_close(&launcher);
 }
 
 static void
-stage_close(Stage *stage)
+fixture_close(Fixture *fixture)
 {
-	fabric_server_close(stage->server, 0, true);
-	fabric_process_remove(&stage->node);
+	fabric_server_close(fixture->server, 0, true);
+	fabric_process_remove(&fixture->node);
 }
 
 /* A client that always has a chain under way does not keep the chains of another one waiting. */
 static void
 test_others_are_heard(void **state)
 {
-	Stage stage;
+	Fixture fixture;
 	TestChannel talker, other;
 	uint64_t words[2];
 	FabricOp mine = {.opcode = FABRIC_READ, .region = FABRIC_LOCKS, .length = 8, .buffer = &words[0]};
 	FabricOp others = {.opcode = FABRIC_READ, .region = FABRIC_LOCKS, .length = 8, .buffer = &words[1]};
 
-	stage_open(&stage);
-	talker = connect_client(&stage, stage.incarnation);
-	other = connect_client(&stage, stage.incarnation);
+	fixture_open(&fixture);
+	talker = connect_client(&fixture, fixture.incarnation);
+	other = connect_client(&fixture, fixture.incarnation);
 	for (int i = 0; i < ROUNDS; i++)
 	{
 		time_t deadline = time(NULL) + PATIENCE_SECONDS;
@@ -106,7 +106,7 @@ test_others_are_heard(void **state)
 	}
 	channel_close(&talker);
 	channel_close(&other);
-	stage_close(&stage);
+	fixture_close(&fixture);
 }
 
 int

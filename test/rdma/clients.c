@@ -39,47 +39,47 @@ static const char *remote_address;
 /* The RDMA device of all others. */
 static const char *device;
 
-typedef struct Stage
+typedef struct Fixture
 {
 	FabricProcess process; /* if it is ours */
 	const char *address;
 	uint64_t area; /* AREA_BYTES that are granted */
 	uint32_t incarnation;
 	TestChannel channel;
-} Stage;
+} Fixture;
 
 static void
-stage_start(Stage *stage)
+fixture_start(Fixture *fixture)
 {
-	memset(stage, 0, sizeof(*stage));
-	stage->address = remote_address;
+	memset(fixture, 0, sizeof(*fixture));
+	fixture->address = remote_address;
 	if (remote_address == NULL)
 	{
-		fabric_process_prepare(&stage->process, NODE_BYTES, MAX_CHANNELS);
-		fabric_process_listen(&stage->process, false);
-		fabric_process_verbs(&stage->process, device);
-		stage->process.drain_ms = DRAIN_MS;
-		fabric_process_start(&stage->process);
-		stage->address = stage->process.network_address;
+		fabric_process_prepare(&fixture->process, NODE_BYTES, MAX_CHANNELS);
+		fabric_process_listen(&fixture->process, false);
+		fabric_process_verbs(&fixture->process, device);
+		fixture->process.drain_ms = DRAIN_MS;
+		fabric_process_start(&fixture->process);
+		fixture->address = fixture->process.network_address;
 	}
-	stage->area = service_info(stage->address).first_unit;
-	CHECK(service_commit(stage->address, stage->area, AREA_BYTES) == FABRIC_OK);
-	stage->incarnation = cluster_attach(stage->address, 1);
-	channel_open(&stage->channel, stage->address, 1, stage->incarnation);
+	fixture->area = service_info(fixture->address).first_unit;
+	CHECK(service_commit(fixture->address, fixture->area, AREA_BYTES) == FABRIC_OK);
+	fixture->incarnation = cluster_attach(fixture->address, 1);
+	channel_open(&fixture->channel, fixture->address, 1, fixture->incarnation);
 }
 
 static void
-stage_end(Stage *stage)
+fixture_end(Fixture *fixture)
 {
-	channel_close(&stage->channel);
+	channel_close(&fixture->channel);
 	if (remote_address == NULL)
-		fabric_process_remove(&stage->process);
+		fabric_process_remove(&fixture->process);
 }
 
 static uint64_t
-block_offset(const Stage *stage, uint64_t block)
+block_offset(const Fixture *fixture, uint64_t block)
 {
-	return stage->area + block * FABRIC_STRIPE_BYTES;
+	return fixture->area + block * FABRIC_STRIPE_BYTES;
 }
 
 static void
@@ -93,18 +93,18 @@ fill_block(uint64_t *words, uint64_t value)
 
 /* One operation with a key and an address that the client was never given: refused, and a reset ends it. */
 static void
-try_forged(Stage *stage, uint8_t opcode, int64_t key_change, uint64_t base_change)
+try_forged(Fixture *fixture, uint8_t opcode, int64_t key_change, uint64_t base_change)
 {
-	VerbsFlight *flight = stage->channel.endpoint->state;
+	VerbsFlight *flight = fixture->channel.endpoint->state;
 	uint64_t word = 0xbad;
-	FabricOp op = opcode == FABRIC_READ    ? op_read(stage->area, &word, 8)
-	              : opcode == FABRIC_WRITE ? op_write(stage->area, &word, 8)
-	                                       : op_fetch_add(FABRIC_NODES, stage->area, 1);
+	FabricOp op = opcode == FABRIC_READ    ? op_read(fixture->area, &word, 8)
+	              : opcode == FABRIC_WRITE ? op_write(fixture->area, &word, 8)
+	                                       : op_fetch_add(FABRIC_NODES, fixture->area, 1);
 
 	flight->grant.windows[VERBS_PART].key += (uint32_t) key_change;
 	flight->grant.windows[VERBS_PART].base += base_change;
-	CHECK(fabric_execute(stage->channel.endpoint, &op, 1) == FABRIC_LOST);
-	CHECK(fabric_reset(stage->channel.endpoint) == FABRIC_OK);
+	CHECK(fabric_execute(fixture->channel.endpoint, &op, 1) == FABRIC_LOST);
+	CHECK(fabric_reset(fixture->channel.endpoint) == FABRIC_OK);
 }
 
 /* A key of another protection domain, and what is not in a region: the device refuses it. */
@@ -112,30 +112,30 @@ static void
 case_foreign(void)
 {
 	static const uint8_t opcodes[] = {FABRIC_READ, FABRIC_WRITE, FABRIC_FETCH_ADD};
-	Stage stage;
+	Fixture fixture;
 	TestChannel other;
 	uint64_t mine = 0x600d, found;
 
-	stage_start(&stage);
-	channel_open(&other, stage.address, 1, stage.incarnation);
-	channel_write(&other, stage.area, &mine, 8);
+	fixture_start(&fixture);
+	channel_open(&other, fixture.address, 1, fixture.incarnation);
+	channel_write(&other, fixture.area, &mine, 8);
 	for (size_t i = 0; i < sizeof(opcodes); i++)
 	{
 		/* The variant of a key, another key, before the region, and far behind it. */
-		try_forged(&stage, opcodes[i], 1, 0);
-		try_forged(&stage, opcodes[i], 0x1000, 0);
-		try_forged(&stage, opcodes[i], 0, (uint64_t) 0 - stage.area - 64);
-		try_forged(&stage, opcodes[i], 0, (uint64_t) 1 << 40);
+		try_forged(&fixture, opcodes[i], 1, 0);
+		try_forged(&fixture, opcodes[i], 0x1000, 0);
+		try_forged(&fixture, opcodes[i], 0, (uint64_t) 0 - fixture.area - 64);
+		try_forged(&fixture, opcodes[i], 0, (uint64_t) 1 << 40);
 	}
 	/* An atomic across two words. */
-	try_forged(&stage, FABRIC_FETCH_ADD, 0, 4);
-	channel_read(&stage.channel, stage.area, &found, 8);
+	try_forged(&fixture, FABRIC_FETCH_ADD, 0, 4);
+	channel_read(&fixture.channel, fixture.area, &found, 8);
 	CHECK(found == mine);
 	/* Nobody else has noticed. */
-	channel_read(&other, stage.area, &found, 8);
+	channel_read(&other, fixture.area, &found, 8);
 	CHECK(found == mine);
 	channel_close(&other);
-	stage_end(&stage);
+	fixture_end(&fixture);
 }
 
 /* ---- domains ---- */
@@ -213,9 +213,9 @@ case_fork(void)
 {
 	static uint64_t blocks[BLOCKS][BLOCK_WORDS];
 	static uint64_t found[BLOCKS][BLOCK_WORDS];
-	Stage stage;
+	Fixture fixture;
 
-	stage_start(&stage);
+	fixture_start(&fixture);
 	for (uint64_t round = 1; round <= ROUNDS; round++)
 	{
 		FabricOp writes[BLOCKS], reads[BLOCKS];
@@ -225,23 +225,23 @@ case_fork(void)
 		for (uint64_t i = 0; i < BLOCKS; i++)
 		{
 			fill_block(blocks[i], round * 100 + i);
-			writes[i] = op_write(block_offset(&stage, i), blocks[i], FABRIC_STRIPE_BYTES);
-			reads[i] = op_read(block_offset(&stage, i), found[i], FABRIC_STRIPE_BYTES);
+			writes[i] = op_write(block_offset(&fixture, i), blocks[i], FABRIC_STRIPE_BYTES);
+			reads[i] = op_read(block_offset(&fixture, i), found[i], FABRIC_STRIPE_BYTES);
 		}
-		CHECK(fabric_post(stage.channel.endpoint, writes, BLOCKS, &tickets[0]) == FABRIC_OK);
-		CHECK(fabric_post(stage.channel.endpoint, reads, BLOCKS, &tickets[1]) == FABRIC_OK);
+		CHECK(fabric_post(fixture.channel.endpoint, writes, BLOCKS, &tickets[0]) == FABRIC_OK);
+		CHECK(fabric_post(fixture.channel.endpoint, reads, BLOCKS, &tickets[1]) == FABRIC_OK);
 		child = start_child();
 		if (child == 0)
 		{
 			memset(blocks, 0xee, sizeof(blocks));
 			memset(found, 0xee, sizeof(found));
-			channel_close(&stage.channel);
+			channel_close(&fixture.channel);
 			_exit(0);
 		}
 		/* A page that is shared since the fork is copied by who writes first: that must not be us. */
 		memset(blocks, 0xdd, sizeof(blocks));
-		CHECK(fabric_wait(stage.channel.endpoint, tickets[0]) == FABRIC_OK);
-		CHECK(fabric_wait(stage.channel.endpoint, tickets[1]) == FABRIC_OK);
+		CHECK(fabric_wait(fixture.channel.endpoint, tickets[0]) == FABRIC_OK);
+		CHECK(fabric_wait(fixture.channel.endpoint, tickets[1]) == FABRIC_OK);
 		CHECK(wait_for_child(child) == 0);
 		for (uint64_t i = 0; i < BLOCKS; i++)
 		{
@@ -249,7 +249,7 @@ case_fork(void)
 				CHECK(found[i][word] == round * 100 + i);
 		}
 	}
-	stage_end(&stage);
+	fixture_end(&fixture);
 }
 
 /* ---- pressure ---- */
@@ -262,11 +262,11 @@ case_pressure(void)
 	static FabricOp ops[VERBS_CHAINS + 1][FABRIC_MAX_CHAIN];
 	uint64_t tickets[VERBS_CHAINS + 1];
 	uint64_t block[BLOCK_WORDS], count = 0;
-	Stage stage;
+	Fixture fixture;
 
-	stage_start(&stage);
+	fixture_start(&fixture);
 	fill_block(block, 0);
-	channel_write(&stage.channel, block_offset(&stage, 0), block, sizeof(block));
+	channel_write(&fixture.channel, block_offset(&fixture, 0), block, sizeof(block));
 	for (uint32_t round = 0; round < ROUNDS; round++)
 	{
 		uint32_t posted = 0;
@@ -276,15 +276,15 @@ case_pressure(void)
 		for (; status == FABRIC_OK && posted <= VERBS_CHAINS; posted += status == FABRIC_OK)
 		{
 			for (uint32_t i = 0; i < FABRIC_MAX_CHAIN; i++)
-				ops[posted][i] =
-					round % 2 == 0 ? op_read(stage.area, found[posted % VERBS_CHAINS][i], FABRIC_STRIPE_BYTES)
-								   : op_fetch_add(FABRIC_NODES, stage.area, 1);
-			status = fabric_post(stage.channel.endpoint, ops[posted], FABRIC_MAX_CHAIN, &tickets[posted]);
+				ops[posted][i] = round % 2 == 0 ? op_read(fixture.area, found[posted % VERBS_CHAINS][i],
+				                                          FABRIC_STRIPE_BYTES)
+				                                : op_fetch_add(FABRIC_NODES, fixture.area, 1);
+			status = fabric_post(fixture.channel.endpoint, ops[posted], FABRIC_MAX_CHAIN, &tickets[posted]);
 		}
 		CHECK(status == FABRIC_BUSY && posted >= 2);
 		for (uint32_t chain = 0; chain < posted; chain++)
 		{
-			CHECK(fabric_wait(stage.channel.endpoint, tickets[chain]) == FABRIC_OK);
+			CHECK(fabric_wait(fixture.channel.endpoint, tickets[chain]) == FABRIC_OK);
 			for (uint32_t i = 0; i < FABRIC_MAX_CHAIN; i++)
 			{
 				if (round % 2 == 0)
@@ -294,7 +294,7 @@ case_pressure(void)
 			}
 		}
 	}
-	stage_end(&stage);
+	fixture_end(&fixture);
 }
 
 /* ---- drain ---- */
@@ -303,30 +303,31 @@ case_pressure(void)
 static void
 case_drain(void)
 {
-	Stage stage;
+	Fixture fixture;
 	uint64_t word = 0;
 
-	stage_start(&stage);
-	CHECK(!fabric_is_draining(stage.channel.endpoint));
+	fixture_start(&fixture);
+	CHECK(!fabric_is_draining(fixture.channel.endpoint));
 	{
-		FabricOp take = op_compare_swap(
-			FABRIC_LOCKS, 0, 0,
-			fabric_lock_word(fabric_capabilities(stage.channel.endpoint)->instance, stage.incarnation, 7));
+		FabricOp take =
+			op_compare_swap(FABRIC_LOCKS, 0, 0,
+		                    fabric_lock_word(fabric_capabilities(fixture.channel.endpoint)->instance,
+		                                     fixture.incarnation, 7));
 		FabricOp give = op_compare_swap(FABRIC_LOCKS, 0, take.operand, 0);
 
-		CHECK(fabric_execute(stage.channel.endpoint, &take, 1) == FABRIC_OK && take.result == 0);
-		fabric_process_signal(&stage.process, SIGTERM);
+		CHECK(fabric_execute(fixture.channel.endpoint, &take, 1) == FABRIC_OK && take.result == 0);
+		fabric_process_signal(&fixture.process, SIGTERM);
 		/* It serves on while a lock is held. */
-		for (uint64_t begin = now_ms(); !fabric_is_draining(stage.channel.endpoint);)
+		for (uint64_t begin = now_ms(); !fabric_is_draining(fixture.channel.endpoint);)
 		{
-			channel_read(&stage.channel, stage.area, &word, 8);
+			channel_read(&fixture.channel, fixture.area, &word, 8);
 			CHECK(now_ms() - begin < PATIENCE_MS);
 		}
-		CHECK(fabric_execute(stage.channel.endpoint, &give, 1) == FABRIC_OK && give.result == take.operand);
+		CHECK(fabric_execute(fixture.channel.endpoint, &give, 1) == FABRIC_OK && give.result == take.operand);
 	}
-	fabric_process_wait(&stage.process, SIGTERM);
-	channel_close(&stage.channel);
-	fabric_process_remove(&stage.process);
+	fabric_process_wait(&fixture.process, SIGTERM);
+	channel_close(&fixture.channel);
+	fabric_process_remove(&fixture.process);
 }
 
 /* ---- restart ---- */
@@ -335,34 +336,34 @@ case_drain(void)
 static void
 case_restart(void)
 {
-	Stage stage;
+	Fixture fixture;
 	uint64_t block[BLOCK_WORDS], found[BLOCK_WORDS];
 
-	stage_start(&stage);
+	fixture_start(&fixture);
 	for (uint64_t round = 1; round <= KILL_ROUNDS; round++)
 	{
 		uint64_t word =
-			fabric_lock_word(fabric_capabilities(stage.channel.endpoint)->instance, stage.incarnation, 7);
+			fabric_lock_word(fabric_capabilities(fixture.channel.endpoint)->instance, fixture.incarnation, 7);
 		FabricOp take = op_compare_swap(FABRIC_LOCKS, 0, 0, word);
-		FabricOp chain[] = {op_write(stage.area, block, sizeof(block)),
+		FabricOp chain[] = {op_write(fixture.area, block, sizeof(block)),
 		                    op_compare_swap(FABRIC_LOCKS, 0, word, 0)};
 		FabricStatus status;
 
 		fill_block(block, round);
-		channel_write(&stage.channel, stage.area, block, sizeof(block));
-		CHECK(fabric_execute(stage.channel.endpoint, &take, 1) == FABRIC_OK && take.result == 0);
-		fabric_process_stop(&stage.process, SIGKILL);
+		channel_write(&fixture.channel, fixture.area, block, sizeof(block));
+		CHECK(fabric_execute(fixture.channel.endpoint, &take, 1) == FABRIC_OK && take.result == 0);
+		fabric_process_stop(&fixture.process, SIGKILL);
 		fill_block(block, round + 100);
-		CHECK(fabric_execute(stage.channel.endpoint, chain, 2) == FABRIC_LOST);
-		CHECK(fabric_reset(stage.channel.endpoint) == FABRIC_UNREACHABLE);
-		fabric_process_start(&stage.process);
-		status = fabric_reset(stage.channel.endpoint);
+		CHECK(fabric_execute(fixture.channel.endpoint, chain, 2) == FABRIC_LOST);
+		CHECK(fabric_reset(fixture.channel.endpoint) == FABRIC_UNREACHABLE);
+		fabric_process_start(&fixture.process);
+		status = fabric_reset(fixture.channel.endpoint);
 		CHECK(status == FABRIC_OK);
-		channel_read(&stage.channel, stage.area, found, sizeof(found));
+		channel_read(&fixture.channel, fixture.area, found, sizeof(found));
 		CHECK(found[0] == round && memcmp(found, found + 1, sizeof(found) - 8) == 0);
-		CHECK(fabric_execute(stage.channel.endpoint, chain, 2) == FABRIC_OK && chain[1].result == word);
+		CHECK(fabric_execute(fixture.channel.endpoint, chain, 2) == FABRIC_OK && chain[1].result == word);
 	}
-	stage_end(&stage);
+	fixture_end(&fixture);
 }
 
 /* ---- kill ---- */
@@ -376,13 +377,13 @@ typedef enum KillPoint
 
 /* The chains of the one that is killed: its color into all blocks, in order, and the unlock behind them. */
 static void
-make_chains(const Stage *stage, FabricOp ops[KILL_CHAINS][FABRIC_MAX_CHAIN], FabricOpcode opcode,
+make_chains(const Fixture *fixture, FabricOp ops[KILL_CHAINS][FABRIC_MAX_CHAIN], FabricOpcode opcode,
             uint64_t (*blocks)[BLOCK_WORDS], bool one_block)
 {
 	for (uint64_t i = 0; i < (uint64_t) KILL_CHAINS * BLOCKS; i++)
 	{
 		uint64_t *block = blocks[one_block ? 0 : i];
-		uint64_t offset = block_offset(stage, i);
+		uint64_t offset = block_offset(fixture, i);
 
 		ops[i / BLOCKS][i % BLOCKS] = opcode == FABRIC_READ ? op_read(offset, block, FABRIC_STRIPE_BYTES)
 		                                                    : op_write(offset, block, FABRIC_STRIPE_BYTES);
@@ -390,7 +391,7 @@ make_chains(const Stage *stage, FabricOp ops[KILL_CHAINS][FABRIC_MAX_CHAIN], Fab
 }
 
 static void
-victim(Stage *stage, uint32_t incarnation, KillPoint point, uint64_t color, int told)
+victim(Fixture *fixture, uint32_t incarnation, KillPoint point, uint64_t color, int told)
 {
 	static uint64_t block[1][BLOCK_WORDS];
 	static FabricOp ops[KILL_CHAINS][FABRIC_MAX_CHAIN];
@@ -398,12 +399,12 @@ victim(Stage *stage, uint32_t incarnation, KillPoint point, uint64_t color, int 
 	uint64_t word, tickets[KILL_CHAINS];
 	FabricOp take;
 
-	channel_open(&channel, stage->address, 1, incarnation);
+	channel_open(&channel, fixture->address, 1, incarnation);
 	word = fabric_lock_word(fabric_capabilities(channel.endpoint)->instance, incarnation, 7);
 	take = op_compare_swap(FABRIC_LOCKS, 0, 0, word);
 	CHECK(fabric_execute(channel.endpoint, &take, 1) == FABRIC_OK && take.result == 0);
 	fill_block(block[0], color);
-	make_chains(stage, ops, FABRIC_WRITE, block, true);
+	make_chains(fixture, ops, FABRIC_WRITE, block, true);
 	ops[KILL_CHAINS - 1][BLOCKS] = op_compare_swap(FABRIC_LOCKS, 0, word, 0);
 	for (uint32_t i = 0; i < KILL_CHAINS && point != KILL_BEFORE; i++)
 	{
@@ -421,23 +422,23 @@ victim(Stage *stage, uint32_t incarnation, KillPoint point, uint64_t color, int 
 
 /* Runs the chains, from the first to the last. */
 static void
-run_chains(Stage *stage, FabricOp ops[KILL_CHAINS][FABRIC_MAX_CHAIN])
+run_chains(Fixture *fixture, FabricOp ops[KILL_CHAINS][FABRIC_MAX_CHAIN])
 {
 	for (uint32_t i = 0; i < KILL_CHAINS; i++)
-		CHECK(fabric_execute(stage->channel.endpoint, ops[i], BLOCKS) == FABRIC_OK);
+		CHECK(fabric_execute(fixture->channel.endpoint, ops[i], BLOCKS) == FABRIC_OK);
 }
 
 /* How many words of the blocks are in the color: those of a beginning, in the order of the WRITEs, and no others. */
 static uint64_t
-count_colored(Stage *stage, uint64_t color)
+count_colored(Fixture *fixture, uint64_t color)
 {
 	static uint64_t blocks[KILL_CHAINS * BLOCKS][BLOCK_WORDS];
 	static FabricOp ops[KILL_CHAINS][FABRIC_MAX_CHAIN];
 	uint64_t colored = 0;
 	bool ended = false;
 
-	make_chains(stage, ops, FABRIC_READ, blocks, false);
-	run_chains(stage, ops);
+	make_chains(fixture, ops, FABRIC_READ, blocks, false);
+	run_chains(fixture, ops);
 	for (uint64_t i = 0; i < (uint64_t) KILL_CHAINS * BLOCKS * BLOCK_WORDS; i++)
 	{
 		uint64_t word = blocks[i / BLOCK_WORDS][i % BLOCK_WORDS];
@@ -450,17 +451,17 @@ count_colored(Stage *stage, uint64_t color)
 }
 
 static uint64_t
-look_at_lock(Stage *stage)
+look_at_lock(Fixture *fixture)
 {
 	FabricOp look = op_fetch_add(FABRIC_LOCKS, 0, 0);
 
-	CHECK(fabric_execute(stage->channel.endpoint, &look, 1) == FABRIC_OK);
+	CHECK(fabric_execute(fixture->channel.endpoint, &look, 1) == FABRIC_OK);
 	return look.result;
 }
 
 /* One client is killed. Returns how many words of its WRITEs landed. */
 static uint64_t
-kill_one(Stage *stage, KillPoint point, uint64_t color)
+kill_one(Fixture *fixture, KillPoint point, uint64_t color)
 {
 	static uint64_t zeroes[1][BLOCK_WORDS];
 	static FabricOp ops[KILL_CHAINS][FABRIC_MAX_CHAIN];
@@ -470,24 +471,24 @@ kill_one(Stage *stage, KillPoint point, uint64_t color)
 	pid_t child;
 	char byte;
 
-	make_chains(stage, ops, FABRIC_WRITE, zeroes, true);
-	run_chains(stage, ops);
-	incarnation = cluster_attach(stage->address, 1);
+	make_chains(fixture, ops, FABRIC_WRITE, zeroes, true);
+	run_chains(fixture, ops);
+	incarnation = cluster_attach(fixture->address, 1);
 	CHECK(pipe2(told, O_CLOEXEC) == 0);
 	child = start_child();
 	if (child == 0)
-		victim(stage, incarnation, point, color, told[1]);
+		victim(fixture, incarnation, point, color, told[1]);
 	close(told[1]);
 	CHECK(read(told[0], &byte, 1) == 1);
 	close(told[0]);
 	kill(child, SIGKILL);
 	CHECK(wait_for_child(child) == 128 + SIGKILL);
 	/* Who attaches next knows that nothing more lands, and that the lock is free. */
-	cluster_attach(stage->address, 1);
-	CHECK(look_at_lock(stage) == 0);
-	colored = count_colored(stage, color);
+	cluster_attach(fixture->address, 1);
+	CHECK(look_at_lock(fixture) == 0);
+	colored = count_colored(fixture, color);
 	sleep_ms(LATE_MS);
-	CHECK(count_colored(stage, color) == colored && look_at_lock(stage) == 0);
+	CHECK(count_colored(fixture, color) == colored && look_at_lock(fixture) == 0);
 	return colored;
 }
 
@@ -497,24 +498,24 @@ case_kill(void)
 {
 	const uint64_t all = (uint64_t) KILL_CHAINS * BLOCKS * BLOCK_WORDS;
 	int cut = 0, none = 0;
-	Stage stage;
+	Fixture fixture;
 
-	stage_start(&stage);
+	fixture_start(&fixture);
 	/* The witness is of another instance: it goes on while that of the killed ends. */
-	channel_close(&stage.channel);
-	channel_open(&stage.channel, stage.address, 2, cluster_attach(stage.address, 2));
+	channel_close(&fixture.channel);
+	channel_open(&fixture.channel, fixture.address, 2, cluster_attach(fixture.address, 2));
 	for (uint64_t round = 1; round <= KILL_ROUNDS; round++)
 	{
 		uint64_t inside;
 
-		CHECK(kill_one(&stage, KILL_BEFORE, round) == 0);
-		CHECK(kill_one(&stage, KILL_AFTER, round) == all);
-		inside = kill_one(&stage, KILL_INSIDE, round);
+		CHECK(kill_one(&fixture, KILL_BEFORE, round) == 0);
+		CHECK(kill_one(&fixture, KILL_AFTER, round) == all);
+		inside = kill_one(&fixture, KILL_INSIDE, round);
 		cut += inside > 0 && inside < all;
 		none += inside == 0;
 	}
 	printf("of %d chains %d were cut in the middle, %d before their beginning\n", KILL_ROUNDS, cut, none);
-	stage_end(&stage);
+	fixture_end(&fixture);
 }
 
 static const TestCase cases[] = {

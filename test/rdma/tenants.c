@@ -26,14 +26,14 @@
 static const char *device;
 
 /* Two tenants, each with a client. */
-typedef struct Stage
+typedef struct Fixture
 {
 	FabricProcess process;
 	char key_files[2][200];
 	ServiceInfo info[2]; /* as each of them sees it */
 	uint32_t incarnation[2];
 	TestChannel channel[2];
-} Stage;
+} Fixture;
 
 /* Adds a tenant to the keys of a memory node that is not running yet, and writes its own file. */
 static void
@@ -52,60 +52,61 @@ add_tenant(const FabricProcess *process, const char *name, const char *path)
 
 /* A call by one of the tenants. */
 static FabricStatus
-call_as(const Stage *stage, int which, uint16_t method, const uint64_t request[2], ServiceInfo *info)
+call_as(const Fixture *fixture, int which, uint16_t method, const uint64_t request[2], ServiceInfo *info)
 {
 	uint32_t bytes = info == NULL ? 0 : sizeof(*info);
 	TestChannel control;
 	FabricStatus status;
 
-	channel_defaults(stage->key_files[which], NULL);
-	channel_open(&control, stage->process.network_address, (uint64_t) which + 1, 0);
+	channel_defaults(fixture->key_files[which], NULL);
+	channel_open(&control, fixture->process.network_address, (uint64_t) which + 1, 0);
 	status = fabric_call(control.endpoint, method, request, request == NULL ? 0 : 16, info, &bytes);
 	channel_close(&control);
 	return status;
 }
 
 static FabricStatus
-commit_as(const Stage *stage, int which, uint64_t offset)
+commit_as(const Fixture *fixture, int which, uint64_t offset)
 {
-	return call_as(stage, which, SERVICE_COMMIT, (uint64_t[2]){offset, FABRIC_UNIT_BYTES}, NULL);
+	return call_as(fixture, which, SERVICE_COMMIT, (uint64_t[2]){offset, FABRIC_UNIT_BYTES}, NULL);
 }
 
 /* Opens the channel of one of them, which has its own part, with the first unit of it. */
 static void
-open_client(Stage *stage, int which)
+open_client(Fixture *fixture, int which)
 {
 	uint64_t cluster = (uint64_t) which + 1;
 
-	CHECK(call_as(stage, which, SERVICE_INFO, NULL, &stage->info[which]) == FABRIC_OK);
-	CHECK(commit_as(stage, which, stage->info[which].first_unit) == FABRIC_OK);
-	stage->incarnation[which] = cluster_attach(stage->process.network_address, cluster);
-	channel_open(&stage->channel[which], stage->process.network_address, cluster, stage->incarnation[which]);
+	CHECK(call_as(fixture, which, SERVICE_INFO, NULL, &fixture->info[which]) == FABRIC_OK);
+	CHECK(commit_as(fixture, which, fixture->info[which].first_unit) == FABRIC_OK);
+	fixture->incarnation[which] = cluster_attach(fixture->process.network_address, cluster);
+	channel_open(&fixture->channel[which], fixture->process.network_address, cluster,
+	             fixture->incarnation[which]);
 }
 
 static void
-stage_start(Stage *stage)
+fixture_start(Fixture *fixture)
 {
-	memset(stage, 0, sizeof(*stage));
-	fabric_process_prepare(&stage->process, NODE_BYTES, MAX_CHANNELS);
-	fabric_process_listen(&stage->process, true);
-	fabric_process_verbs(&stage->process, device);
-	snprintf(stage->key_files[0], sizeof(stage->key_files[0]), "%s", stage->process.key_file);
-	snprintf(stage->key_files[1], sizeof(stage->key_files[1]), "%s/second", stage->process.directory);
-	add_tenant(&stage->process, "second", stage->key_files[1]);
-	fabric_process_start(&stage->process);
-	open_client(stage, 0);
-	open_client(stage, 1);
+	memset(fixture, 0, sizeof(*fixture));
+	fabric_process_prepare(&fixture->process, NODE_BYTES, MAX_CHANNELS);
+	fabric_process_listen(&fixture->process, true);
+	fabric_process_verbs(&fixture->process, device);
+	snprintf(fixture->key_files[0], sizeof(fixture->key_files[0]), "%s", fixture->process.key_file);
+	snprintf(fixture->key_files[1], sizeof(fixture->key_files[1]), "%s/second", fixture->process.directory);
+	add_tenant(&fixture->process, "second", fixture->key_files[1]);
+	fabric_process_start(&fixture->process);
+	open_client(fixture, 0);
+	open_client(fixture, 1);
 }
 
 static void
-stage_end(Stage *stage)
+fixture_end(Fixture *fixture)
 {
-	channel_close(&stage->channel[0]);
-	channel_close(&stage->channel[1]);
+	channel_close(&fixture->channel[0]);
+	channel_close(&fixture->channel[1]);
 	channel_defaults(NULL, NULL);
-	unlink(stage->key_files[1]);
-	fabric_process_remove(&stage->process);
+	unlink(fixture->key_files[1]);
+	fabric_process_remove(&fixture->process);
 }
 
 static FabricStatus
@@ -124,81 +125,81 @@ run_one(TestChannel *channel, FabricOp op, uint64_t *result)
 static void
 case_parts(void)
 {
-	Stage stage;
+	Fixture fixture;
 	uint64_t word, first, old;
 
-	stage_start(&stage);
-	CHECK(stage.info[0].end <= stage.info[1].first_unit);
-	CHECK(stage.info[0].end - stage.info[0].first_unit == NODE_BYTES / 2);
-	CHECK(stage.info[1].end - stage.info[1].first_unit == NODE_BYTES / 2);
+	fixture_start(&fixture);
+	CHECK(fixture.info[0].end <= fixture.info[1].first_unit);
+	CHECK(fixture.info[0].end - fixture.info[0].first_unit == NODE_BYTES / 2);
+	CHECK(fixture.info[1].end - fixture.info[1].first_unit == NODE_BYTES / 2);
 	for (int i = 0; i < 2; i++)
 	{
 		word = 0xa0 + (uint64_t) i;
-		channel_write(&stage.channel[i], stage.info[i].first_unit, &word, 8);
-		CHECK(run_one(&stage.channel[i], op_compare_swap(FABRIC_LOCKS, 0, 0, word), &old) == FABRIC_OK &&
+		channel_write(&fixture.channel[i], fixture.info[i].first_unit, &word, 8);
+		CHECK(run_one(&fixture.channel[i], op_compare_swap(FABRIC_LOCKS, 0, 0, word), &old) == FABRIC_OK &&
 		      old == 0);
 	}
 	for (int i = 0; i < 2; i++)
 	{
-		first = stage.info[1 - i].first_unit;
-		CHECK(commit_as(&stage, i, first + FABRIC_UNIT_BYTES) == FABRIC_RANGE);
-		CHECK(run_one(&stage.channel[i], op_write(first, &word, 8), NULL) == FABRIC_RANGE);
-		CHECK(run_one(&stage.channel[i], op_fetch_add(FABRIC_NODES, first, 1), NULL) == FABRIC_RANGE);
+		first = fixture.info[1 - i].first_unit;
+		CHECK(commit_as(&fixture, i, first + FABRIC_UNIT_BYTES) == FABRIC_RANGE);
+		CHECK(run_one(&fixture.channel[i], op_write(first, &word, 8), NULL) == FABRIC_RANGE);
+		CHECK(run_one(&fixture.channel[i], op_fetch_add(FABRIC_NODES, first, 1), NULL) == FABRIC_RANGE);
 		word = 1;
-		channel_read(&stage.channel[i], first, &word, 8);
+		channel_read(&fixture.channel[i], first, &word, 8);
 		CHECK(word == 0);
-		channel_read(&stage.channel[i], stage.info[i].first_unit, &word, 8);
+		channel_read(&fixture.channel[i], fixture.info[i].first_unit, &word, 8);
 		CHECK(word == 0xa0 + (uint64_t) i);
-		CHECK(run_one(&stage.channel[i], op_compare_swap(FABRIC_LOCKS, 0, word, 0), &old) == FABRIC_OK &&
+		CHECK(run_one(&fixture.channel[i], op_compare_swap(FABRIC_LOCKS, 0, word, 0), &old) == FABRIC_OK &&
 		      old == word);
 	}
 	/* Those on this machine have no key, and all is dealt. */
 	channel_defaults(NULL, NULL);
-	CHECK(channel_try_open(&(TestChannel){0}, stage.process.address, 3,
-	                       cluster_attach(stage.process.address, 3), NULL) == FABRIC_DENIED);
-	stage_end(&stage);
+	CHECK(channel_try_open(&(TestChannel){0}, fixture.process.address, 3,
+	                       cluster_attach(fixture.process.address, 3), NULL) == FABRIC_DENIED);
+	fixture_end(&fixture);
 }
 
 /* ---- foreign ---- */
 
 /* The second client makes up that it reaches what the first one does, with the right keys and addresses. */
 static void
-try_foreign(Stage *stage, VerbsReach reach, FabricOp op)
+try_foreign(Fixture *fixture, VerbsReach reach, FabricOp op)
 {
-	const VerbsFlight *victim = stage->channel[0].endpoint->state;
-	VerbsFlight *flight = stage->channel[1].endpoint->state;
+	const VerbsFlight *victim = fixture->channel[0].endpoint->state;
+	VerbsFlight *flight = fixture->channel[1].endpoint->state;
 
 	flight->grant.windows[reach] = victim->grant.windows[reach];
-	CHECK(run_one(&stage->channel[1], op, NULL) == FABRIC_LOST);
-	CHECK(fabric_reset(stage->channel[1].endpoint) == FABRIC_OK);
+	CHECK(run_one(&fixture->channel[1], op, NULL) == FABRIC_LOST);
+	CHECK(fabric_reset(fixture->channel[1].endpoint) == FABRIC_OK);
 }
 
 /* The device refuses all of another tenant's memory, its owner notices nothing, and who tried is served again after a reset. */
 static void
 case_foreign(void)
 {
-	Stage stage;
+	Fixture fixture;
 	uint64_t mine = 0x600d, bad = 0xbad, found, slot;
 
-	stage_start(&stage);
-	slot = fabric_capabilities(stage.channel[0].endpoint)->redo_offset;
-	channel_write(&stage.channel[0], stage.info[0].first_unit, &mine, 8);
-	channel_write(&stage.channel[0], slot, &mine, 8);
-	CHECK(run_one(&stage.channel[0], op_compare_swap(FABRIC_LOCKS, 8, 0, mine), &found) == FABRIC_OK);
-	channel_defaults(stage.key_files[1], NULL);
-	try_foreign(&stage, VERBS_PART, op_read(stage.info[0].first_unit, &found, 8));
-	try_foreign(&stage, VERBS_PART, op_write(stage.info[0].first_unit, &bad, 8));
-	try_foreign(&stage, VERBS_PART, op_fetch_add(FABRIC_NODES, stage.info[0].first_unit, 1));
-	try_foreign(&stage, VERBS_REDO, op_write(slot, &bad, 8));
-	try_foreign(&stage, VERBS_LOCKS, op_fetch_add(FABRIC_LOCKS, 8, 1));
-	channel_read(&stage.channel[0], stage.info[0].first_unit, &found, 8);
+	fixture_start(&fixture);
+	slot = fabric_capabilities(fixture.channel[0].endpoint)->redo_offset;
+	channel_write(&fixture.channel[0], fixture.info[0].first_unit, &mine, 8);
+	channel_write(&fixture.channel[0], slot, &mine, 8);
+	CHECK(run_one(&fixture.channel[0], op_compare_swap(FABRIC_LOCKS, 8, 0, mine), &found) == FABRIC_OK);
+	channel_defaults(fixture.key_files[1], NULL);
+	try_foreign(&fixture, VERBS_PART, op_read(fixture.info[0].first_unit, &found, 8));
+	try_foreign(&fixture, VERBS_PART, op_write(fixture.info[0].first_unit, &bad, 8));
+	try_foreign(&fixture, VERBS_PART, op_fetch_add(FABRIC_NODES, fixture.info[0].first_unit, 1));
+	try_foreign(&fixture, VERBS_REDO, op_write(slot, &bad, 8));
+	try_foreign(&fixture, VERBS_LOCKS, op_fetch_add(FABRIC_LOCKS, 8, 1));
+	channel_read(&fixture.channel[0], fixture.info[0].first_unit, &found, 8);
 	CHECK(found == mine);
-	channel_read(&stage.channel[0], slot, &found, 8);
+	channel_read(&fixture.channel[0], slot, &found, 8);
 	CHECK(found == mine);
-	CHECK(run_one(&stage.channel[0], op_compare_swap(FABRIC_LOCKS, 8, mine, 0), &found) == FABRIC_OK &&
+	CHECK(run_one(&fixture.channel[0], op_compare_swap(FABRIC_LOCKS, 8, mine, 0), &found) == FABRIC_OK &&
 	      found == mine);
-	channel_write(&stage.channel[1], stage.info[1].first_unit, &bad, 8);
-	stage_end(&stage);
+	channel_write(&fixture.channel[1], fixture.info[1].first_unit, &bad, 8);
+	fixture_end(&fixture);
 }
 
 /* ---- restart ---- */
@@ -208,26 +209,26 @@ static void
 case_restart(void)
 {
 	ServiceInfo info;
-	Stage stage;
+	Fixture fixture;
 	uint64_t word;
 
-	stage_start(&stage);
+	fixture_start(&fixture);
 	for (uint64_t i = 0; i < 2; i++)
 	{
 		word = 0xb0 + i;
-		channel_write(&stage.channel[i], stage.info[i].first_unit, &word, 8);
+		channel_write(&fixture.channel[i], fixture.info[i].first_unit, &word, 8);
 	}
-	fabric_process_stop(&stage.process, SIGKILL);
-	fabric_process_start(&stage.process);
+	fabric_process_stop(&fixture.process, SIGKILL);
+	fabric_process_start(&fixture.process);
 	for (int i = 1; i >= 0; i--)
 	{
-		CHECK(call_as(&stage, i, SERVICE_INFO, NULL, &info) == FABRIC_OK);
-		CHECK(info.first_unit == stage.info[i].first_unit && info.end == stage.info[i].end);
-		CHECK(fabric_reset(stage.channel[i].endpoint) == FABRIC_OK);
-		channel_read(&stage.channel[i], stage.info[i].first_unit, &word, 8);
+		CHECK(call_as(&fixture, i, SERVICE_INFO, NULL, &info) == FABRIC_OK);
+		CHECK(info.first_unit == fixture.info[i].first_unit && info.end == fixture.info[i].end);
+		CHECK(fabric_reset(fixture.channel[i].endpoint) == FABRIC_OK);
+		channel_read(&fixture.channel[i], fixture.info[i].first_unit, &word, 8);
 		CHECK(word == 0xb0 + (uint64_t) i);
 	}
-	stage_end(&stage);
+	fixture_end(&fixture);
 }
 
 /* ---- beside ---- */
@@ -328,31 +329,32 @@ case_beside(void)
 static void
 case_locks(void)
 {
-	Stage stage;
+	Fixture fixture;
 	uint64_t words[2], old;
 	uint32_t first;
 
 	setenv("SOFT_DEVICE_LOCKS", "1", 1);
-	stage_start(&stage);
-	CHECK(fabric_capabilities(stage.channel[0].endpoint)->flags & FABRIC_CAP_DEVICE_LOCKS);
+	fixture_start(&fixture);
+	CHECK(fabric_capabilities(fixture.channel[0].endpoint)->flags & FABRIC_CAP_DEVICE_LOCKS);
 	for (int i = 0; i < 2; i++)
 	{
-		words[i] = fabric_lock_word(fabric_capabilities(stage.channel[i].endpoint)->instance,
-		                            stage.incarnation[i], 7);
-		CHECK(run_one(&stage.channel[i], op_compare_swap(FABRIC_LOCKS, 16, 0, words[i]), &old) == FABRIC_OK &&
+		words[i] = fabric_lock_word(fabric_capabilities(fixture.channel[i].endpoint)->instance,
+		                            fixture.incarnation[i], 7);
+		CHECK(run_one(&fixture.channel[i], op_compare_swap(FABRIC_LOCKS, 16, 0, words[i]), &old) ==
+		          FABRIC_OK &&
 		      old == 0);
 	}
-	channel_defaults(stage.key_files[0], NULL);
-	first = cluster_attach(stage.process.network_address, 1);
-	channel_close(&stage.channel[0]);
-	channel_open(&stage.channel[0], stage.process.network_address, 1, first);
+	channel_defaults(fixture.key_files[0], NULL);
+	first = cluster_attach(fixture.process.network_address, 1);
+	channel_close(&fixture.channel[0]);
+	channel_open(&fixture.channel[0], fixture.process.network_address, 1, first);
 	for (int i = 0; i < 2; i++)
-		CHECK(run_one(&stage.channel[i], op_fetch_add(FABRIC_LOCKS, 16, 0), &old) == FABRIC_OK &&
+		CHECK(run_one(&fixture.channel[i], op_fetch_add(FABRIC_LOCKS, 16, 0), &old) == FABRIC_OK &&
 		      old == (i == 0 ? 0 : words[1]));
-	fabric_process_stop(&stage.process, SIGKILL);
-	fabric_process_start(&stage.process);
-	CHECK(fabric_reset(stage.channel[0].endpoint) == FABRIC_FENCED);
-	stage_end(&stage);
+	fabric_process_stop(&fixture.process, SIGKILL);
+	fabric_process_start(&fixture.process);
+	CHECK(fabric_reset(fixture.channel[0].endpoint) == FABRIC_FENCED);
+	fixture_end(&fixture);
 	unsetenv("SOFT_DEVICE_LOCKS");
 }
 

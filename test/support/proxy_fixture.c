@@ -1,21 +1,21 @@
 /*
- * proxy_scene.c
- *		See proxy_scene.h.
+ * proxy_fixture.c
+ *		See proxy_fixture.h.
  */
 #include <string.h>
 #include <sys/mman.h>
 
-#include "proxy_scene.h"
+#include "proxy_fixture.h"
 
 #define NODE_BYTES (4u << 20)
 #define AREA_BYTES (4u * FABRIC_UNIT_BYTES)
 
-ProxyScene scene;
+ProxyFixture fixture;
 
 uint64_t
 stripe_offset(uint32_t stripe)
 {
-	return scene.nodes + (uint64_t) stripe * FABRIC_STRIPE_BYTES;
+	return fixture.nodes + (uint64_t) stripe * FABRIC_STRIPE_BYTES;
 }
 
 /* ---- what is lent, in one thread ---- */
@@ -23,10 +23,10 @@ stripe_offset(uint32_t stripe)
 void
 step_workers(void)
 {
-	for (int i = 0; i < MAX_WORKERS && !scene.frozen; i++)
+	for (int i = 0; i < MAX_WORKERS && !fixture.frozen; i++)
 	{
-		if (scene.workers[i] != NULL)
-			assert_int_equal(fabric_worker_step(scene.workers[i], 0), FABRIC_OK);
+		if (fixture.workers[i] != NULL)
+			assert_int_equal(fabric_worker_step(fixture.workers[i], 0), FABRIC_OK);
 	}
 }
 
@@ -42,7 +42,7 @@ client_sleep(void *argument, int milliseconds)
 {
 	(void) argument;
 	step_workers();
-	if (scene.frozen)
+	if (fixture.frozen)
 		sleep_ms((uint32_t) (milliseconds < 5 ? milliseconds : 5));
 }
 
@@ -53,7 +53,7 @@ client_hook(void *argument, const int *descriptors, int count, int milliseconds)
 	(void) descriptors;
 	(void) count;
 	(void) milliseconds;
-	return scene.stop_at > 0 && --scene.stop_at == 0 ? -1 : 0;
+	return fixture.stop_at > 0 && --fixture.stop_at == 0 ? -1 : 0;
 }
 
 static int
@@ -70,45 +70,45 @@ static void
 plan_faults(void *argument, FabricEndpoint *endpoint)
 {
 	(void) argument;
-	if (scene.planned)
-		assert_int_equal(fabric_fault_set(endpoint, &scene.plan), FABRIC_OK);
-	scene.planned = false;
+	if (fixture.planned)
+		assert_int_equal(fabric_fault_set(endpoint, &fixture.plan), FABRIC_OK);
+	fixture.planned = false;
 }
 
 void
 open_worker(uint32_t number)
 {
-	scene.options[number] = (FabricWorkerOptions){
-		.area = scene.area,
+	fixture.options[number] = (FabricWorkerOptions){
+		.area = fixture.area,
 		.worker = number,
-		.fabric = {.operation_timeout_ms = scene.timeout_ms, .connect_timeout_ms = scene.timeout_ms},
+		.fabric = {.operation_timeout_ms = fixture.timeout_ms, .connect_timeout_ms = fixture.timeout_ms},
 		.wake_client = nobody_to_wake,
 		.wait = worker_hook,
 		.connected = plan_faults,
 	};
-	assert_int_equal(fabric_worker_open(&scene.options[number], &scene.workers[number]), FABRIC_OK);
+	assert_int_equal(fabric_worker_open(&fixture.options[number], &fixture.workers[number]), FABRIC_OK);
 }
 
 void
 close_worker(uint32_t number)
 {
-	fabric_worker_close(scene.workers[number]);
-	scene.workers[number] = NULL;
+	fabric_worker_close(fixture.workers[number]);
+	fixture.workers[number] = NULL;
 }
 
 void
 begin(uint32_t workers, uint32_t slots)
 {
-	scene.frozen = scene.planned = false;
-	scene.stop_at = 0;
-	scene.cluster++;
-	scene.incarnation = cluster_attach(scene.process.address, scene.cluster);
-	scene.area_bytes = fabric_proxy_bytes(workers, slots);
-	scene.area = fabric_proxy_initialize(
-		mmap(NULL, scene.area_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), workers,
+	fixture.frozen = fixture.planned = false;
+	fixture.stop_at = 0;
+	fixture.cluster++;
+	fixture.incarnation = cluster_attach(fixture.process.address, fixture.cluster);
+	fixture.area_bytes = fabric_proxy_bytes(workers, slots);
+	fixture.area = fabric_proxy_initialize(
+		mmap(NULL, fixture.area_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), workers,
 		slots);
-	assert_non_null(scene.area);
-	scene.proxy = (FabricProxy){.area = scene.area, .wake_worker = nobody_to_wake, .sleep = client_sleep};
+	assert_non_null(fixture.area);
+	fixture.proxy = (FabricProxy){.area = fixture.area, .wake_worker = nobody_to_wake, .sleep = client_sleep};
 	for (uint32_t i = 0; i < workers; i++)
 		open_worker(i);
 }
@@ -118,7 +118,7 @@ finish(void)
 {
 	for (uint32_t i = 0; i < MAX_WORKERS; i++)
 		close_worker(i);
-	munmap(scene.area, scene.area_bytes);
+	munmap(fixture.area, fixture.area_bytes);
 }
 
 FabricStatus
@@ -128,14 +128,14 @@ try_connect(TestChannel *channel, uint32_t timeout_ms)
 		.operation_timeout_ms = timeout_ms,
 		.connect_timeout_ms = timeout_ms,
 		.wait = client_hook,
-		.cluster = {scene.cluster, ~scene.cluster},
-		.incarnation = scene.incarnation,
-		.proxy = &scene.proxy,
+		.cluster = {fixture.cluster, ~fixture.cluster},
+		.incarnation = fixture.incarnation,
+		.proxy = &fixture.proxy,
 	};
 	FabricStatus status;
 
 	assert_int_equal(fabric_open(&options, &channel->fabric), FABRIC_OK);
-	status = fabric_connect(channel->fabric, scene.address, &channel->endpoint);
+	status = fabric_connect(channel->fabric, fixture.address, &channel->endpoint);
 	if (status != FABRIC_OK)
 		channel_close(channel);
 	return status;
@@ -163,7 +163,7 @@ true_word(uint64_t offset)
 	TestChannel direct;
 	uint64_t word;
 
-	channel_open(&direct, scene.process.address, scene.cluster, scene.incarnation);
+	channel_open(&direct, fixture.process.address, fixture.cluster, fixture.incarnation);
 	channel_read(&direct, offset, &word, 8);
 	channel_close(&direct);
 	return word;
@@ -183,7 +183,7 @@ figures(uint32_t worker)
 {
 	FabricWorkerFigures found;
 
-	fabric_worker_figures(scene.area, worker, &found);
+	fabric_worker_figures(fixture.area, worker, &found);
 	return found;
 }
 
@@ -192,24 +192,24 @@ figures(uint32_t worker)
 void
 use_network(bool yes)
 {
-	snprintf(scene.address, sizeof(scene.address), "proxy:%s",
-	         yes ? scene.process.network_address : scene.process.address);
+	snprintf(fixture.address, sizeof(fixture.address), "proxy:%s",
+	         yes ? fixture.process.network_address : fixture.process.address);
 }
 
 int
-scene_start(void **state)
+fixture_start(void **state)
 {
-	fabric_process_prepare(&scene.process, NODE_BYTES, 64);
-	fabric_process_listen(&scene.process, false);
-	fabric_process_start(&scene.process);
+	fabric_process_prepare(&fixture.process, NODE_BYTES, 64);
+	fabric_process_listen(&fixture.process, false);
+	fabric_process_start(&fixture.process);
 	use_network(false);
-	scene.nodes = service_info(scene.process.address).first_unit;
-	return service_commit(scene.process.address, scene.nodes, AREA_BYTES) == FABRIC_OK ? 0 : 1;
+	fixture.nodes = service_info(fixture.process.address).first_unit;
+	return service_commit(fixture.process.address, fixture.nodes, AREA_BYTES) == FABRIC_OK ? 0 : 1;
 }
 
 int
-scene_stop(void **state)
+fixture_stop(void **state)
 {
-	fabric_process_remove(&scene.process);
+	fabric_process_remove(&fixture.process);
 	return 0;
 }

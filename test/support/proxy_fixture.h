@@ -1,13 +1,13 @@
 /*
- * proxy_scene.h
+ * proxy_fixture.h
  *		What tests of connection workers stand on: a memory node, an area, workers and clients, all in this
  *		thread.
  *
  * A client that sleeps lets the workers go on, unless they are frozen. What fails is an assertion of
  * cmocka's.
  */
-#ifndef SHERMAN_TEST_PROXY_SCENE_H
-#define SHERMAN_TEST_PROXY_SCENE_H
+#ifndef SHERMAN_TEST_PROXY_FIXTURE_H
+#define SHERMAN_TEST_PROXY_FIXTURE_H
 
 #include "fabric_process.h"
 #include "testing.h"
@@ -16,8 +16,8 @@
 #define STRIPE_WORDS (FABRIC_STRIPE_BYTES / 8)
 #define MAX_WORKERS 2
 
-/* The scene of a test. */
-typedef struct ProxyScene
+/* The fixture of a test. */
+typedef struct ProxyFixture
 {
 	FabricProcess process;
 	FabricProxyArea *area;
@@ -35,13 +35,13 @@ typedef struct ProxyScene
 	uint32_t incarnation;
 	uint64_t nodes; /* first byte of node memory */
 	char address[256];
-} ProxyScene;
+} ProxyFixture;
 
-extern ProxyScene scene;
+extern ProxyFixture fixture;
 
 /* For cmocka: one memory node for all tests of a program, and its end. */
-extern int scene_start(void **state);
-extern int scene_stop(void **state);
+extern int fixture_start(void **state);
+extern int fixture_stop(void **state);
 /* From now on clients' chains go to the memory node over tcp, or over shared memory. */
 extern void use_network(bool yes);
 
@@ -66,4 +66,4 @@ extern uint64_t read_through(TestChannel *channel, uint64_t offset);
 /* A word as the memory node has it, by a channel of its own. */
 extern uint64_t true_word(uint64_t offset);
 
-#endif /* SHERMAN_TEST_PROXY_SCENE_H */
+#endif /* SHERMAN_TEST_PROXY_FIXTURE_H */
