@@ -237,7 +237,7 @@ test_hot(void **state)
 
 	begin(&narrow, SCARCE, 0);
 	fill(KEYS);
-	assert_int_equal(table()->sets, 1);
+	assert_int_equal(table()->frames.sets, 1);
 	for (uint32_t i = 0; i < 100; i++)
 		for (uint32_t hot = 0; hot < 3; hot++)
 			(void) trips(&mine, hot * 600, true);
@@ -348,7 +348,7 @@ test_conditions(void **state)
 	assert_int_equal(tree_shared_bytes(&options), without);
 	options.leaf_cache_leaf_bytes = 200;
 	assert_int_equal(tree_shared_bytes(&options),
-	                 without + table_bytes + 3 * (LEAF_WAYS * (sizeof(LeafFrame) + 256) + sizeof(LeafSet)));
+	                 without + table_bytes + 3 * frames_set_bytes(LEAF_WAYS, 256));
 }
 
 /* Leaves of 2 KB where there is room for one only. */
@@ -436,18 +436,18 @@ sizes_body(int process, void *argument)
 static void
 sizes_apart(void)
 {
-	for (uint64_t number = 0; number < table()->sets * LEAF_WAYS; number++)
+	for (uint32_t number = 0; number < frames_count(&table()->frames); number++)
 	{
 		const LeafFrame *frame = leaf_frame(table(), number);
 		uint32_t t = 0;
 
 		if (frame->valid == 0)
 			continue;
-		while (t < SIZES && sized[t].tree != frame->tree)
+		while (t < SIZES && sized[t].tree != frame->head.tree)
 			t++;
 		assert_in_range(t, 0, SIZES - 1);
 		assert_int_equal(number % (1u << t), 0);
-		for (uint64_t other = number + 1; other < number + (1u << t); other++)
+		for (uint32_t other = number + 1; other < number + (1u << t); other++)
 			assert_int_equal(leaf_frame(table(), other)->valid, 0);
 	}
 }
@@ -462,7 +462,7 @@ test_places(void **state)
 	fill(KEYS);
 	for (uint32_t i = 0; i < KEYS; i++)
 		(void) trips(&mine, i, true);
-	for (uint64_t number = 0; number < table()->sets * LEAF_WAYS; number += LEAF_GROUP)
+	for (uint32_t number = 0; number < frames_count(&table()->frames); number += LEAF_GROUP)
 	{
 		uint64_t place = (uint64_t) leaf_image(table(), number);
 
@@ -472,8 +472,8 @@ test_places(void **state)
 		first = place < first ? place : first;
 		last = place > last ? place : last;
 	}
-	assert_in_range(groups, 10, table()->sets * LEAF_WAYS / LEAF_GROUP - 1);
-	assert_int_equal(last - first, (groups - 1) * LEAF_GROUP * table()->image_bytes);
+	assert_in_range(groups, 10, frames_count(&table()->frames) / LEAF_GROUP - 1);
+	assert_int_equal(last - first, (groups - 1) * LEAF_GROUP * table()->frames.image_bytes);
 	end();
 }
 

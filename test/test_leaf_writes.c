@@ -335,11 +335,11 @@ test_unchanged(void **state)
 static void
 kill_fillers(void)
 {
-	for (uint64_t i = 0; i < table()->sets * LEAF_WAYS; i++)
+	for (uint32_t i = 0; i < frames_count(&table()->frames); i++)
 	{
 		uint64_t *image = leaf_image(table(), i);
 
-		leaf_frame(table(), i)->sequence |= 1;
+		leaf_frame(table(), i)->head.sequence |= 1;
 		if (image == NULL)
 			continue;
 		for (uint32_t slot = 0; slot < mine.tree->geometry.leaf_cells; slot++)
@@ -361,13 +361,13 @@ kill_filler(uint32_t i)
 	const uint32_t leaf_bytes = mine.tree->geometry.leaf_bytes;
 	uint8_t *pages = mmap(NULL, 2 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t *half = (uint64_t *) (pages + page_bytes - leaf_bytes / 2);
-	uint64_t number = 0;
+	uint32_t number = 0;
 	int status;
 	pid_t child;
 
 	assert_ptr_not_equal(pages, MAP_FAILED);
 	assert_int_equal(trips(&mine, i, true), 0);
-	while (leaf_frame(table(), number)->address != pointer_address(mine.scan->pointer))
+	while (leaf_frame(table(), number)->head.address != pointer_address(mine.scan->pointer))
 		number++;
 	memcpy(half, mine.scan->leaf, leaf_bytes / 2);
 	assert_int_equal(mprotect(pages + page_bytes, page_bytes, PROT_NONE), 0);
@@ -382,7 +382,7 @@ kill_filler(uint32_t i)
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	assert_int_equal(leaf_frame(table(), number)->sequence % 2, 1);
+	assert_int_equal(leaf_frame(table(), number)->head.sequence % 2, 1);
 	munmap(pages, 2 * page_bytes);
 }
 
@@ -447,12 +447,12 @@ static void
 fill_again(int signal_number)
 {
 	(void) mprotect(torn.page, torn.page_bytes, PROT_READ | PROT_WRITE);
-	torn.frame->sequence += 2;
+	torn.frame->head.sequence += 2;
 	*torn.cell &= STAMP_MASK;
 }
 
 static bool
-torn_find(uint64_t number)
+torn_find(uint32_t number)
 {
 	const NodeGeometry *g = &mine.tree->geometry;
 	uint64_t *image = leaf_image(table(), number);
@@ -461,7 +461,7 @@ torn_find(uint64_t number)
 	if (image == NULL)
 		return false;
 	torn.page = (char *) (((uintptr_t) image + g->leaf_bytes - 1) / torn.page_bytes * torn.page_bytes);
-	for (uint32_t slot = 0; slot < g->leaf_cells && torn.frame->address != 0; slot++)
+	for (uint32_t slot = 0; slot < g->leaf_cells && torn.frame->head.address != 0; slot++)
 	{
 		torn.cell = image + leaf_cell_word(g, slot);
 		if ((char *) image < torn.page && (char *) torn.cell >= torn.page &&
@@ -476,14 +476,14 @@ static void
 test_torn(void **state)
 {
 	struct sigaction action = {.sa_handler = fill_again}, usual;
-	uint64_t number = 0;
+	uint32_t number = 0;
 	uint32_t i;
 
 	begin(&narrow, ROOMY, 100);
 	fill(KEYS);
 	/* Images begin at different places of their pages; there is room for half as many. */
-	table()->sets /= 2;
-	table()->image_bytes = mine.tree->geometry.leaf_bytes + LINE_BYTES;
+	table()->frames.sets /= 2;
+	table()->frames.image_bytes = mine.tree->geometry.leaf_bytes + LINE_BYTES;
 	assert_int_equal(test_tree_entries(mine.tree), KEYS);
 	torn.page_bytes = (size_t) sysconf(_SC_PAGESIZE);
 	while (!torn_find(number))

@@ -81,6 +81,7 @@ TREE_SOURCES = \
 	tree/service/service_tables.c \
 	tree/service/service_units.c \
 	tree/shared/blocks.c \
+	tree/shared/frame_table.c \
 	tree/shared/inner_cache.c \
 	tree/shared/counters.c \
 	tree/shared/doubts.c \

@@ -13,7 +13,7 @@
 /* Frames for all of them. */
 #define ROOMY (2u << 20)
 /* One set. */
-#define SCARCE (LEAF_WAYS * (uint64_t) (sizeof(LeafFrame) + NODE_MAX_BYTES / LEAF_GROUP) + sizeof(LeafSet))
+#define SCARCE frames_set_bytes(LEAF_WAYS, NODE_MAX_BYTES / LEAF_GROUP)
 
 /* A handle of a client. */
 typedef struct Hand

@@ -23,20 +23,16 @@
  * and what comes out of a frame is checked as what comes out of a READ is.
  *
  * Delayed admission: a leaf that was read pushes another one out with a probability only, so that leaves that are
- * read once do not push out hot ones.  A leaf that has a frame keeps it.  Frames are filled as those of inner nodes
- * are (sequence.h), and no process waits for a filler.  DEX's other rule, that a child goes before its parent, has
- * nothing to do here: inner nodes have a cache of their own, from which leaves push out nothing, and a leaf is found by
- * its address, wherever that comes from.
+ * read once do not push out hot ones.  A leaf that has a frame keeps it.  Frames are found and filled as those of
+ * inner nodes are (frame_table.h), and no process waits for a filler.  DEX's other rule, that a child goes before its
+ * parent, has nothing to do here: inner nodes have a cache of their own, from which leaves push out nothing, and a
+ * leaf is found by its address, wherever that comes from.
  *
  * A hit makes no chain, so a process that has been fenced learns of it at its next chain only: see
  * doc/internals/ownership.md.
  */
 #include "tree/lock/leaf_cache.h"
-#include "tree/shared/sequence.h"
 #include "tree/lock/lock.h"
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 /* The share of read leaves that are admitted: DEX's figure. */
 #define ADMISSION_PERCENT 10u
@@ -62,7 +58,7 @@ image_bytes(const TreeSharedOptions *options)
 static uint64_t
 set_bytes(const TreeSharedOptions *options)
 {
-	return sizeof(LeafSet) + LEAF_WAYS * (sizeof(LeafFrame) + image_bytes(options));
+	return frames_set_bytes(LEAF_WAYS, image_bytes(options));
 }
 
 /* 0: leaves are not kept. */
@@ -100,11 +96,14 @@ leaf_cache_shared_initialize(void *memory, const TreeSharedOptions *options)
 	assert(((uintptr_t) memory & (LINE_BYTES - 1)) == 0);
 	assert(sets_of(options) > 0);
 	table->versions = versions_of(options);
-	table->sets = sets_of(options);
-	table->image_bytes = image_bytes(options);
-	table->longest = options->leaf_cache_leaf_bytes == 0 ? NODE_MAX_BYTES : table->image_bytes;
+	table->longest = options->leaf_cache_leaf_bytes == 0 ? NODE_MAX_BYTES : image_bytes(options);
 	table->admission_percent =
 		options->leaf_admission_percent != 0 ? options->leaf_admission_percent : ADMISSION_PERCENT;
+	table->frames.sets = (uint32_t) sets_of(options);
+	table->frames.ways = LEAF_WAYS;
+	table->frames.image_bytes = image_bytes(options);
+	table->frames.fills_of_tick = frames_count(&table->frames) / TICKS + 1;
+	frames_lay_out(&table->frames, (uint64_t *) (table + 1) + table->versions);
 }
 
 static uint64_t *
@@ -114,34 +113,21 @@ version_of(LeafTable *table, uint64_t entry)
 	return (uint64_t *) (table + 1) + entry;
 }
 
-static LeafSet *
-leaf_sets(LeafTable *table)
-{
-	return (LeafSet *) ((uint64_t *) (table + 1) + table->versions);
-}
-
-LeafFrame *
-leaf_frame(LeafTable *table, uint64_t number)
-{
-	assert(number < table->sets * LEAF_WAYS);
-	return (LeafFrame *) (leaf_sets(table) + table->sets) + number;
-}
-
 static uint32_t *
-group_place(LeafTable *table, uint64_t number)
+group_place(const LeafTable *table, uint32_t number)
 {
 	return &leaf_frame(table, number / LEAF_GROUP * LEAF_GROUP)->place;
 }
 
 uint64_t *
-leaf_image(LeafTable *table, uint64_t number)
+leaf_image(const LeafTable *table, uint32_t number)
 {
-	char *images = (char *) (leaf_frame(table, 0) + table->sets * LEAF_WAYS);
 	uint32_t place = __atomic_load_n(group_place(table, number), __ATOMIC_ACQUIRE);
 
 	if (place == 0 || place == LEAF_PLACE_BEGUN)
 		return NULL;
-	return (uint64_t *) (images + ((place - 1ull) * LEAF_GROUP + number % LEAF_GROUP) * table->image_bytes);
+	return table->frames.images +
+	       ((place - 1ull) * LEAF_GROUP + number % LEAF_GROUP) * (table->frames.image_bytes / 8);
 }
 
 /*
@@ -149,7 +135,7 @@ leaf_image(LeafTable *table, uint64_t number)
  * pages, and leaves that came together lie together.  False: another process is giving the group its place, or was killed while it did.
  */
 static bool
-place_give(LeafTable *table, uint64_t number)
+place_give(LeafTable *table, uint32_t number)
 {
 	uint32_t *place = group_place(table, number);
 	uint32_t none = 0;
@@ -160,7 +146,7 @@ place_give(LeafTable *table, uint64_t number)
 	                                 __ATOMIC_RELAXED))
 		return none != LEAF_PLACE_BEGUN;
 	__atomic_store_n(place, __atomic_add_fetch(&table->places, 1, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
-	assert(*place <= table->sets * LEAF_WAYS / LEAF_GROUP);
+	assert(*place <= frames_count(&table->frames) / LEAF_GROUP);
 	return true;
 }
 
@@ -173,19 +159,11 @@ leaf_cache_shared_reset(TreeShared *shared)
 	if (table == NULL)
 		return;
 	memset(version_of(table, 0), 0, table->versions * 8);
-	memset(leaf_sets(table), 0, table->sets * (sizeof(LeafSet) + LEAF_WAYS * sizeof(LeafFrame)));
+	frames_reset(&table->frames);
 	table->places = 0;
 }
 
 /* ---- versions ---- */
-
-static uint64_t
-hash_of(const Tree *tree, uint64_t pointer)
-{
-	uint64_t bytes[] = {tree->tree, pointer_address(pointer)};
-
-	return XXH3_64bits(bytes, sizeof(bytes));
-}
 
 /* Whether leaves of a memory node are cached: the same for all processes of the instance, as long as it is open. */
 static bool
@@ -227,20 +205,6 @@ leaf_cache_forget(TreeShared *shared, uint32_t memory_node)
 
 /* ---- frames ---- */
 
-/* The set for a hash; the hash's lower bits are the tag. */
-static uint64_t
-set_of(const LeafTable *table, uint64_t hash)
-{
-	assert(table->sets <= UINT32_MAX);
-	return (hash >> 32) * table->sets >> 32;
-}
-
-static uint64_t
-tag_of(uint64_t hash)
-{
-	return hash | 1;
-}
-
 LeafKey
 leaf_cache_key(const Tree *tree, uint64_t pointer)
 {
@@ -257,22 +221,13 @@ leaf_cache_key(const Tree *tree, uint64_t pointer)
 	    (client->doubt & 1ull << node) != 0)
 		return key;
 	key.kept = true;
-	key.hash = hash_of(tree, pointer);
-	__builtin_prefetch(leaf_sets(table)[set_of(table, key.hash)].tags);
-	__builtin_prefetch(&leaf_sets(table)[set_of(table, key.hash)].tags[LEAF_WAYS / 2]);
+	key.node = frame_key(&table->frames, tree->tree, pointer_address(pointer));
+	__builtin_prefetch(&table->frames.tags[key.node.first]);
+	__builtin_prefetch(&table->frames.tags[key.node.first + LEAF_WAYS / 2]);
 	key.fences = __atomic_load_n(&table->fences[node], __ATOMIC_SEQ_CST);
 	key.entry = lock_entry_number(client, node, lock_word_of(client, node, pointer));
 	key.version = __atomic_load_n(version_of(table, key.entry), __ATOMIC_SEQ_CST);
 	return key;
-}
-
-/* Whether the frame has an image of the leaf, valid or not. */
-static bool
-frame_is(const LeafFrame *frame, const Tree *tree, const LeafKey *key)
-{
-	return word_load(&frame->tree) == tree->tree &&
-	       word_load(&frame->address) == pointer_address(key->pointer) &&
-	       word_load(&frame->epoch) == key->epoch && word_load(&frame->fences) == key->fences;
 }
 
 static bool
@@ -281,35 +236,24 @@ frame_is_valid(const LeafFrame *frame)
 	return __atomic_load_n(&frame->valid, __ATOMIC_SEQ_CST) == IMAGE_VALID;
 }
 
-/* The first way of the set, from `way` on, with the hash's tag; LEAF_WAYS: none. */
-static uint32_t
-tag_find(const LeafSet *set, uint64_t hash, uint32_t way)
-{
-	while (way < LEAF_WAYS && word_load(&set->tags[way]) != tag_of(hash))
-		way++;
-	return way;
-}
-
 /*
- * The first way of the set, from `way` on, whose frame has an image of the leaf, one that is valid if `valid`.
- * *sequence: the frame's, read before its key was. LEAF_WAYS: none.
+ * Moves *number, from key->node.first on, to the next frame that has an image of the leaf, one that is valid if
+ * `valid`. *sequence: the frame's, even, from before its key was read. False: there is none.
  */
-static uint32_t
-way_find(const Tree *tree, const LeafKey *key, uint32_t way, bool valid, uint64_t *sequence)
+static bool
+image_find(const Tree *tree, const LeafKey *key, uint32_t *number, bool valid, uint64_t *sequence)
 {
-	LeafTable *table = tree->client->shared->leaves;
-	uint64_t set = set_of(table, key->hash);
-	const LeafSet *line = &leaf_sets(table)[set];
+	const LeafTable *table = tree->client->shared->leaves;
 
-	for (way = tag_find(line, key->hash, way); way < LEAF_WAYS; way = tag_find(line, key->hash, way + 1))
+	for (; frame_find(&table->frames, &key->node, number, sequence); ++*number)
 	{
-		const LeafFrame *frame = leaf_frame(table, set * LEAF_WAYS + way);
+		const LeafFrame *frame = leaf_frame(table, *number);
 
-		*sequence = sequence_begin_read(&frame->sequence);
-		if (*sequence % 2 == 0 && frame_is(frame, tree, key) && (!valid || frame_is_valid(frame)))
-			break;
+		if (*sequence % 2 == 0 && word_load(&frame->head.epoch) == key->epoch &&
+		    word_load(&frame->fences) == key->fences && (!valid || frame_is_valid(frame)))
+			return true;
 	}
-	return way;
+	return false;
 }
 
 void
@@ -317,7 +261,8 @@ leaf_image_void(const Tree *tree, uint64_t pointer, uint64_t entry)
 {
 	TreeShared *shared = tree->client->shared;
 	LeafTable *table = shared->leaves;
-	uint64_t before, hash, set;
+	uint64_t before, sequence;
+	FrameKey node;
 
 	if (!node_is_kept(shared, (uint32_t) (entry / shared->options.lock_words)))
 		return;
@@ -326,20 +271,11 @@ leaf_image_void(const Tree *tree, uint64_t pointer, uint64_t entry)
 	(void) before;
 	/* A process that fills a frame now sees that, or its frame is seen here. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	hash = hash_of(tree, pointer);
-	set = set_of(table, hash);
-	for (uint32_t way = 0; way < LEAF_WAYS; way++)
-		if (word_load(&leaf_sets(table)[set].tags[way]) == tag_of(hash))
-			__atomic_store_n(&leaf_frame(table, set * LEAF_WAYS + way)->valid, IMAGE_VOID, __ATOMIC_SEQ_CST);
+	node = frame_key(&table->frames, tree->tree, pointer_address(pointer));
+	for (uint32_t number = node.first; frame_find(&table->frames, &node, &number, &sequence); number++)
+		__atomic_store_n(&leaf_frame(table, number)->valid, IMAGE_VOID, __ATOMIC_SEQ_CST);
 	/* All processes see the odd version before they can see an effect of the chain. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-
-/* The value of `used` for a frame that is used now. */
-static uint32_t
-clock_now(const LeafTable *table)
-{
-	return (uint32_t) (word_load(&table->admissions) / (table->sets * LEAF_WAYS / TICKS + 1));
 }
 
 /* Copies a valid image, and checks it as the result of a READ is checked. False: there is none. */
@@ -348,45 +284,34 @@ image_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
 {
 	LeafTable *table = tree->client->shared->leaves;
 	const NodeGeometry *g = &tree->geometry;
-	uint64_t number;
+	uint32_t number = key->node.first;
 	uint64_t sequence;
 	LeafFrame *frame;
-	const uint64_t *image;
-	uint32_t way;
 
-	if (!key->kept)
+	if (!key->kept || !image_find(tree, key, &number, true, &sequence))
 		return false;
-	way = way_find(tree, key, 0, true, &sequence);
-	if (way == LEAF_WAYS)
-		return false;
-	number = set_of(table, key->hash) * LEAF_WAYS + way;
 	frame = leaf_frame(table, number);
-	image = leaf_image(table, number);
-	for (uint32_t word = 0; word < g->leaf_bytes / 8; word++)
-		leaf[word] = word_load(&image[word]);
-	if (!sequence_end_read(&frame->sequence, sequence) ||
+	words_load(leaf, leaf_image(table, number), g->leaf_bytes);
+	if (!sequence_end_read(&frame->head.sequence, sequence) ||
 	    node_check(g, leaf, tree->tree, key->pointer) != NODE_GOOD || node_level(leaf) != 0)
 		return false;
-	if (__atomic_load_n(&frame->used, __ATOMIC_RELAXED) != clock_now(table))
-		__atomic_store_n(&frame->used, clock_now(table), __ATOMIC_RELAXED);
+	frame_touch(&table->frames, &frame->head);
 	return true;
 }
 
 void
 leaf_cache_hint(const Tree *tree, const LeafKey *key)
 {
-	LeafTable *table = tree->client->shared->leaves;
+	const LeafTable *table = tree->client->shared->leaves;
+	uint32_t number = key->node.first;
 	const char *image;
-	uint64_t set;
-	uint32_t way;
 
-	if (!key->kept)
+	if (!key->kept || !frame_tagged(&table->frames, &key->node, &number))
 		return;
-	set = set_of(table, key->hash);
-	way = tag_find(&leaf_sets(table)[set], key->hash, 0);
-	if (way == LEAF_WAYS || (image = (const char *) leaf_image(table, set * LEAF_WAYS + way)) == NULL)
+	image = (const char *) leaf_image(table, number);
+	if (image == NULL)
 		return;
-	__builtin_prefetch(leaf_frame(table, set * LEAF_WAYS + way));
+	__builtin_prefetch(leaf_frame(table, number));
 	for (uint32_t byte = 0; byte < tree->geometry.leaf_bytes; byte += LINE_BYTES)
 		__builtin_prefetch(image + byte);
 }
@@ -400,14 +325,15 @@ leaf_cache_hint(const Tree *tree, const LeafKey *key)
 static uint32_t
 span_of(const LeafTable *table, const Tree *tree)
 {
-	uint32_t frames = (tree->geometry.leaf_bytes + table->image_bytes - 1) / table->image_bytes;
+	uint32_t bytes = table->frames.image_bytes;
+	uint32_t frames = (tree->geometry.leaf_bytes + bytes - 1) / bytes;
 
 	assert(frames <= LEAF_GROUP);
 	return frames <= 2 ? frames : LEAF_GROUP;
 }
 
 static uint32_t
-group_span(LeafTable *table, uint64_t number)
+group_span(const LeafTable *table, uint32_t number)
 {
 	uint32_t span =
 		__atomic_load_n(&leaf_frame(table, number / LEAF_GROUP * LEAF_GROUP)->span, __ATOMIC_RELAXED);
@@ -415,32 +341,26 @@ group_span(LeafTable *table, uint64_t number)
 	return span == 0 ? 1 : span;
 }
 
-static uint64_t *
-frame_tag(LeafTable *table, uint64_t number)
-{
-	return &leaf_sets(table)[number / LEAF_WAYS].tags[number % LEAF_WAYS];
-}
-
 /*
- * Divides the group of a frame that this process has claimed, and empties its other frames.  False: another process has one of these, and
- * nothing has changed.
+ * Divides the group of a frame that this process has claimed, and empties its other frames.  False: another process has
+ * one of these, and nothing has changed.
  */
 static bool
-group_divide(LeafTable *table, uint64_t number, uint32_t span)
+group_divide(LeafTable *table, uint32_t number, uint32_t span)
 {
-	uint64_t first = number / LEAF_GROUP * LEAF_GROUP;
-	uint64_t claimed = first;
+	uint32_t first = number / LEAF_GROUP * LEAF_GROUP;
+	uint32_t claimed = first;
 
 	for (; claimed < first + LEAF_GROUP; claimed++)
 	{
-		uint64_t *sequence = &leaf_frame(table, claimed)->sequence;
+		uint64_t *sequence = &leaf_frame(table, claimed)->head.sequence;
 
 		if (claimed != number && !sequence_claim(sequence, sequence_begin_read(sequence)))
 			break;
 	}
 	if (claimed == first + LEAF_GROUP)
 		__atomic_store_n(&leaf_frame(table, first)->span, span, __ATOMIC_RELAXED);
-	for (uint64_t other = first; other < claimed; other++)
+	for (uint32_t other = first; other < claimed; other++)
 	{
 		LeafFrame *frame = leaf_frame(table, other);
 
@@ -448,11 +368,10 @@ group_divide(LeafTable *table, uint64_t number, uint32_t span)
 			continue;
 		if (claimed == first + LEAF_GROUP)
 		{
-			word_store(frame_tag(table, other), 0);
-			word_store(&frame->tree, 0);
+			frame_empty(&table->frames, other);
 			__atomic_store_n(&frame->valid, IMAGE_VOID, __ATOMIC_SEQ_CST);
 		}
-		sequence_release(&frame->sequence);
+		sequence_release(&frame->head.sequence);
 	}
 	return claimed == first + LEAF_GROUP;
 }
@@ -473,34 +392,27 @@ version_stands(LeafTable *table, const LeafKey *key)
  * the owner of the leaf's entry, which still has that; else it was READ.
  */
 static bool
-frame_fill(Tree *tree, const LeafKey *key, uint32_t way, uint64_t sequence, const uint64_t *leaf, bool owner)
+frame_fill(Tree *tree, const LeafKey *key, uint32_t number, uint64_t sequence, const uint64_t *leaf,
+           bool owner)
 {
 	LeafTable *table = tree->client->shared->leaves;
-	uint64_t number = set_of(table, key->hash) * LEAF_WAYS + way;
 	LeafFrame *frame = leaf_frame(table, number);
-	uint64_t *image;
 	uint32_t begun = IMAGE_BEGUN;
 	bool valid;
 
 	assert(key->kept);
-	if (!sequence_claim(&frame->sequence, sequence))
+	if (!sequence_claim(&frame->head.sequence, sequence))
 		return false;
 	if (!place_give(table, number) || (group_span(table, number) != span_of(table, tree) &&
 	                                   !group_divide(table, number, span_of(table, tree))))
 	{
-		sequence_release(&frame->sequence);
+		sequence_release(&frame->head.sequence);
 		return false;
 	}
-	image = leaf_image(table, number);
 	__atomic_store_n(&frame->valid, IMAGE_BEGUN, __ATOMIC_SEQ_CST);
-	word_store(frame_tag(table, number), tag_of(key->hash));
-	word_store(&frame->tree, tree->tree);
-	word_store(&frame->address, pointer_address(key->pointer));
-	word_store(&frame->epoch, key->epoch);
+	frame_assign(&table->frames, number, &key->node, key->epoch);
 	word_store(&frame->fences, key->fences);
-	for (uint32_t word = 0; word < tree->geometry.leaf_bytes / 8; word++)
-		word_store(&image[word], leaf[word]);
-	__atomic_store_n(&frame->used, clock_now(table), __ATOMIC_RELAXED);
+	words_store(leaf_image(table, number), leaf, tree->geometry.leaf_bytes);
 	/* A process that begins to write the leaf sees the frame, or is seen here. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	valid = owner || version_stands(table, key);
@@ -509,7 +421,7 @@ frame_fill(Tree *tree, const LeafKey *key, uint32_t way, uint64_t sequence, cons
 	else
 		valid = __atomic_compare_exchange_n(&frame->valid, &begun, IMAGE_VALID, false, __ATOMIC_SEQ_CST,
 		                                    __ATOMIC_RELAXED);
-	sequence_release(&frame->sequence);
+	sequence_release(&frame->head.sequence);
 	return valid;
 }
 
@@ -520,79 +432,71 @@ image_refresh(Tree *tree, const LeafKey *key, const uint64_t *leaf, bool owner)
 	uint64_t sequence;
 	bool there = false;
 
-	for (uint32_t way = 0; (way = way_find(tree, key, way, false, &sequence)) < LEAF_WAYS; way++)
+	for (uint32_t number = key->node.first; image_find(tree, key, &number, false, &sequence); number++)
 	{
 		there = true;
-		if (frame_fill(tree, key, way, sequence, leaf, owner))
+		if (frame_fill(tree, key, number, sequence, leaf, owner))
 			tree->client->leaf_counts.refreshed++;
 	}
 	return there;
 }
 
-/*
- * The value of a frame's content: 0 if it has no image that can be found; else the higher, the later the frame was
- * used.
- */
+/* The value of a frame's content: 0 if it has no image that can be found. */
 static uint64_t
-frame_worth(LeafTable *table, uint64_t tag, const LeafFrame *frame)
+frame_worth(const LeafTable *table, uint32_t number)
 {
-	uint32_t node = pointer_memory_node(word_load(&frame->address));
-	uint32_t age = clock_now(table) - __atomic_load_n(&frame->used, __ATOMIC_RELAXED);
+	const LeafFrame *frame = leaf_frame(table, number);
+	uint32_t node = pointer_memory_node(word_load(&frame->head.address));
 
-	if (tag == 0 || !frame_is_valid(frame) || word_load(&frame->fences) != word_load(&table->fences[node]))
+	if (word_load(&table->frames.tags[number]) == 0 || !frame_is_valid(frame) ||
+	    word_load(&frame->fences) != word_load(&table->fences[node]))
 		return 0;
-	return 1 + (uint64_t) (UINT32_MAX - age);
+	return frame_worth_by_use(&table->frames, &frame->head);
 }
 
-/* The value of what goes if an image of so many frames is put here: of this frame's, or of all of a group that is divided otherwise. */
+/*
+ * A FrameWorth: the value of what goes if an image of so many frames is put here: of this frame's content, or of all of
+ * a group that is divided otherwise.
+ */
 static uint64_t
-place_worth(LeafTable *table, uint64_t number, uint32_t span)
+place_worth(const FrameTable *frames, uint32_t number, uint32_t span)
 {
-	uint64_t first = number / LEAF_GROUP * LEAF_GROUP;
+	const LeafTable *table = (const LeafTable *) frames;
+	uint32_t first = number / LEAF_GROUP * LEAF_GROUP;
 	uint64_t most = 0;
 
+	/* Another process gives the group a place, or was killed while it did. */
+	if (number % span != 0 ||
+	    __atomic_load_n(group_place(table, number), __ATOMIC_RELAXED) == LEAF_PLACE_BEGUN)
+		return FRAME_KEPT;
 	if (group_span(table, number) == span)
-		return frame_worth(table, word_load(frame_tag(table, number)), leaf_frame(table, number));
-	for (uint64_t other = first; other < first + LEAF_GROUP; other++)
+		return frame_worth(table, number);
+	for (uint32_t other = first; other < first + LEAF_GROUP; other++)
 	{
-		uint64_t worth = frame_worth(table, word_load(frame_tag(table, other)), leaf_frame(table, other));
+		uint64_t worth = frame_worth(table, other);
 
 		most = worth > most ? worth : most;
 	}
 	return most;
 }
 
-/* Gives the leaf the frame of the set with the lowest value, with `room` only one of value 0; of several such frames, any. */
+/*
+ * Gives the leaf the frame of the set with the lowest value, with `room` only one of value 0; of several such frames,
+ * any.
+ */
 static void
 image_admit(Tree *tree, const LeafKey *key, const uint64_t *leaf, bool owner, bool room)
 {
 	TreeClient *client = tree->client;
 	LeafTable *table = client->shared->leaves;
-	uint64_t set = set_of(table, key->hash);
-	uint32_t span = span_of(table, tree);
-	uint32_t first = (uint32_t) (client_random(client) % LEAF_WAYS);
-	uint32_t chosen = LEAF_WAYS;
-	uint64_t least = UINT64_MAX;
-	uint64_t sequence = 0;
+	FrameVictim victim =
+		frame_victim(&table->frames, &key->node, (uint32_t) (client_random(client) % LEAF_WAYS),
+	                 span_of(table, tree), place_worth);
 
-	for (uint32_t i = 0; i < LEAF_WAYS; i++)
-	{
-		uint32_t way = (first + i) % LEAF_WAYS;
-		uint64_t number = set * LEAF_WAYS + way;
-		uint64_t begun = sequence_begin_read(&leaf_frame(table, number)->sequence);
-		uint64_t worth = way % span == 0 ? place_worth(table, number, span) : UINT64_MAX;
-
-		/* Another process fills the frame, or gives its group a place, or was killed while it did. */
-		if (begun % 2 != 0 || worth >= least ||
-		    __atomic_load_n(group_place(table, number), __ATOMIC_RELAXED) == LEAF_PLACE_BEGUN)
-			continue;
-		chosen = way;
-		least = worth;
-		sequence = begun;
-	}
-	if (chosen == LEAF_WAYS || (room && least > 0) || !frame_fill(tree, key, chosen, sequence, leaf, owner))
+	if (victim.worth == FRAME_KEPT || (room && victim.worth > 0) ||
+	    !frame_fill(tree, key, victim.number, victim.sequence, leaf, owner))
 		return;
-	__atomic_fetch_add(&table->admissions, 1, __ATOMIC_RELAXED);
+	frames_tick(&table->frames);
 	client->leaf_counts.admitted++;
 }
 
@@ -654,22 +558,31 @@ leaf_image_take(Tree *tree, uint64_t pointer, uint64_t *image)
 	return key.kept && leaf_cache_take(tree, &key, image);
 }
 
+/* Whether a leaf that can have an image has a valid one, or has none, as is asked for. */
+static bool
+image_is_there(const Tree *tree, uint64_t pointer, bool there)
+{
+	uint64_t sequence;
+	uint32_t number;
+	LeafKey key;
+
+	if (!leaves_are_cached(tree->client))
+		return false;
+	key = leaf_cache_key(tree, pointer);
+	number = key.node.first;
+	return key.kept && image_find(tree, &key, &number, true, &sequence) == there;
+}
+
 bool
 leaf_cache_lacks(const Tree *tree, uint64_t pointer)
 {
-	LeafKey key = leaf_cache_key(tree, pointer);
-	uint64_t sequence;
-
-	return key.kept && way_find(tree, &key, 0, true, &sequence) == LEAF_WAYS;
+	return image_is_there(tree, pointer, false);
 }
 
 bool
 leaf_cache_has(const Tree *tree, uint64_t pointer)
 {
-	LeafKey key = leaf_cache_key(tree, pointer);
-	uint64_t sequence;
-
-	return key.kept && way_find(tree, &key, 0, true, &sequence) < LEAF_WAYS;
+	return image_is_there(tree, pointer, true);
 }
 
 bool
@@ -684,14 +597,13 @@ leaf_cache_has_generation(const Tree *tree, uint64_t pointer, uint64_t generatio
 {
 	LeafTable *table = tree->client->shared->leaves;
 	LeafKey key = leaf_cache_key(tree, pointer);
-	uint64_t sequence, kept, number;
-	uint32_t way;
+	uint32_t number = key.node.first;
+	uint64_t sequence, kept;
 
-	if (!key.kept || (way = way_find(tree, &key, 0, true, &sequence)) == LEAF_WAYS)
+	if (!key.kept || !image_find(tree, &key, &number, true, &sequence))
 		return false;
-	number = set_of(table, key.hash) * LEAF_WAYS + way;
 	kept = word_load(&leaf_image(table, number)[HEADER_GENERATION]);
-	return sequence_end_read(&leaf_frame(table, number)->sequence, sequence) && kept == generation;
+	return sequence_end_read(&leaf_frame(table, number)->head.sequence, sequence) && kept == generation;
 }
 
 void
@@ -722,13 +634,13 @@ leaf_cache_usage(const TreeShared *shared, TreeCacheUsage *usage)
 	memset(usage, 0, sizeof(*usage));
 	if (table == NULL)
 		return;
-	usage->bytes = table->sets * LEAF_WAYS * table->image_bytes;
-	for (uint64_t number = 0; number < table->sets * LEAF_WAYS; number++)
+	usage->bytes = (uint64_t) frames_count(&table->frames) * table->frames.image_bytes;
+	for (uint32_t number = 0; number < frames_count(&table->frames); number++)
 	{
 		if (!frame_is_valid(leaf_frame(table, number)))
 			continue;
 		usage->nodes++;
-		usage->used_bytes += (uint64_t) group_span(table, number) * table->image_bytes;
+		usage->used_bytes += (uint64_t) group_span(table, number) * table->frames.image_bytes;
 	}
 }
 

@@ -5,29 +5,20 @@
 #ifndef SHERMAN_TREE_LEAF_CACHE_H
 #define SHERMAN_TREE_LEAF_CACHE_H
 
-#include "tree/internal.h"
+#include "tree/shared/frame_table.h"
 
+/* The tags are two lines: a lookup of what is not there touches no frame. */
 #define LEAF_WAYS 16u
 /* So many frames side by side are divided alike: each an image, or two or all of them one. */
 #define LEAF_GROUP 4u
 #define LEAF_PLACE_BEGUN UINT32_MAX
 
-/* The tags are two lines: a lookup of what is not there touches no frame. */
-typedef struct LeafSet
-{
-	_Alignas(LINE_BYTES) uint64_t tags[LEAF_WAYS]; /* 0 = empty */
-} LeafSet;
-
 /* One leaf's image, with its key. */
 typedef struct LeafFrame
 {
-	_Alignas(LINE_BYTES) uint64_t sequence; /* sequence.h */
-	uint64_t tree;
-	uint64_t address;
-	uint64_t epoch;  /* of the tree */
+	_Alignas(LINE_BYTES) FrameHead head;
 	uint64_t fences; /* of its memory node, LeafTable.fences */
 	uint32_t valid;  /* whether the image is the leaf: leaf_cache.c */
-	uint32_t used;   /* the cache's clock at the last use */
 	uint32_t span;   /* of the first frame of a group: how many frames an image takes in it; 0: one */
 	uint32_t
 		place; /* the same: where the group's images lie, from 1; 0: it never had one; LEAF_PLACE_BEGUN: that is being settled */
@@ -35,16 +26,13 @@ typedef struct LeafFrame
 
 typedef struct LeafTable
 {
+	FrameTable frames;
 	_Alignas(LINE_BYTES) uint64_t versions; /* a word for each lock entry */
-	uint64_t sets;
-	uint32_t image_bytes;       /* of one frame */
-	uint32_t longest;           /* leaf that there is room for, in bytes */
-	uint32_t admission_percent; /* of leaves that are read */
-	uint32_t reserved;
-	uint64_t fences[TREE_MAX_NODES];          /* how often each memory node was opened anew */
-	_Alignas(LINE_BYTES) uint64_t admissions; /* the cache's clock: the number of its ticks */
-	uint32_t places;                          /* that groups have got */
-											  /* versions, then sets, frames and images */
+	uint32_t longest;                       /* leaf that there is room for, in bytes */
+	uint32_t admission_percent;             /* of leaves that are read */
+	uint64_t fences[TREE_MAX_NODES];        /* how often each memory node was opened anew */
+	_Alignas(LINE_BYTES) uint32_t places;   /* that groups have got */
+											/* versions, then frames */
 } LeafTable;
 
 _Static_assert(sizeof(LeafFrame) == LINE_BYTES, "a frame's header is one line");
@@ -54,7 +42,7 @@ typedef struct LeafKey
 {
 	bool kept; /* else nothing is found, and nothing admitted */
 	uint64_t pointer;
-	uint64_t hash;
+	FrameKey node;
 	uint64_t epoch;
 	uint64_t fences;
 	uint64_t entry;
@@ -93,9 +81,13 @@ extern TreeStatus leaf_cache_pass_leaves(Tree *tree, const uint64_t *pointers, i
 /* The same of one that its owner has written, as leaf_cache_wrote(). */
 extern void leaf_cache_passed(Tree *tree, uint64_t pointer, const uint64_t *leaf);
 
-/* By number: set * LEAF_WAYS + way. */
-extern LeafFrame *leaf_frame(LeafTable *table, uint64_t number);
+static inline LeafFrame *
+leaf_frame(const LeafTable *table, uint32_t number)
+{
+	return (LeafFrame *) frame_head(&table->frames, number);
+}
+
 /* A frame's image; NULL: its group never had one. */
-extern uint64_t *leaf_image(LeafTable *table, uint64_t number);
+extern uint64_t *leaf_image(const LeafTable *table, uint32_t number);
 
 #endif /* SHERMAN_TREE_LEAF_CACHE_H */

@@ -13,8 +13,8 @@ extern void cache_shared_initialize(void *memory, const TreeSharedOptions *optio
 
 /*
  * Searches the cached node at `pointer` for the child that covers the bound. TREE_OK; TREE_NOT_FOUND: not
- * cached, or it changed too often meanwhile; TREE_RETRY: integers do not decide: `copy` (NODE_MAX_BYTES,
- * private) holds the whole node, consistent, for the caller to search with the comparator.
+ * cached, or it changed too often meanwhile; TREE_RETRY: integers do not decide, or `bound` is NULL: `copy`
+ * (NODE_MAX_BYTES, private) holds the whole node, consistent, for the caller to search with the comparator.
  */
 extern TreeStatus cache_find_child(Tree *tree, uint64_t pointer, const TreeBound *bound, ChildChoice *choice,
                                    uint64_t *copy);

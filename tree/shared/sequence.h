@@ -66,4 +66,22 @@ word_store(uint64_t *word, uint64_t value)
 	__atomic_store_n(word, value, __ATOMIC_RELAXED);
 }
 
+/* Copies `bytes` of a frame into private memory: they may be anything before sequence_end_read(). */
+static inline void
+words_load(uint64_t *copy, const uint64_t *words, uint32_t bytes)
+{
+	assert(bytes % 8 == 0);
+	for (uint32_t word = 0; word < bytes / 8; word++)
+		copy[word] = word_load(&words[word]);
+}
+
+/* Copies private memory into a frame that this process has claimed. */
+static inline void
+words_store(uint64_t *words, const uint64_t *from, uint32_t bytes)
+{
+	assert(bytes % 8 == 0);
+	for (uint32_t word = 0; word < bytes / 8; word++)
+		word_store(&words[word], from[word]);
+}
+
 #endif /* SHERMAN_TREE_SEQUENCE_H */

@@ -24,32 +24,32 @@ mutate long_leaf_kept test_leaf_cache leaf_cache_key \
 	's/ tree->geometry.leaf_bytes > table->longest \|\|//' \
 	span_of \
 	's/assert\(frames <= LEAF_GROUP\);//'
-mutate image_of_another_epoch test_leaf_writes leaf_cache.c:frame_is \
-	's/word_load\(&frame->epoch\) == key->epoch && //'
-mutate image_of_a_node_that_was_fenced test_leaf_cache leaf_cache.c:frame_is \
-	's/ && word_load\(&frame->fences\) == key->fences//'
-mutate void_image_believed test_leaf_writes way_find \
+mutate image_of_another_epoch test_leaf_writes image_find \
+	's/word_load\(&frame->head\.epoch\) == key->epoch &&\s+//'
+mutate image_of_a_node_that_was_fenced test_leaf_cache image_find \
+	's/ &&\s+word_load\(&frame->fences\) == key->fences//'
+mutate void_image_believed test_leaf_writes image_find \
 	's/ && \(!valid \|\| frame_is_valid\(frame\)\)\)/)/'
-mutate unfinished_image_believed test_leaf_writes way_find \
+mutate unfinished_image_believed test_leaf_writes image_find \
 	's/\*sequence % 2 == 0 && //' \
 	image_take \
-	's/!sequence_end_read\(&frame->sequence, sequence\) \|\|\n\s+//'
+	's/!sequence_end_read\(&frame->head\.sequence, sequence\) \|\|\n\s+//'
 mutate image_believed_during_writes test_leaf_writes leaf_image_void \
-	's/\t\tif \(word_load\(&leaf_sets\(table\)\[set\]\.tags\[way\]\) == tag_of\(hash\)\)\n\t\t\t__atomic_store_n\(.*?\);/\t\t;/'
+	's/__atomic_store_n\(&leaf_frame\(table, number\)->valid, IMAGE_VOID, __ATOMIC_SEQ_CST\);/;/'
 mutate write_does_not_end_reads test_leaf_writes leaf_image_void \
 	's/before = __atomic_fetch_add\(version_of\(table, entry\), 1, __ATOMIC_SEQ_CST\);/before = 0;/'
 mutate image_changes_while_it_is_copied test_leaf_writes image_take \
-	's/!sequence_end_read\(&frame->sequence, sequence\) \|\|\n\s+//'
+	's/!sequence_end_read\(&frame->head\.sequence, sequence\) \|\|\n\s+//'
 mutate read_does_not_see_who_writes test_leaf_writes version_stands \
 	's/key->version % 2 == 0 &&\n\s+//'
 mutate image_of_a_read_that_met_a_write test_leaf_writes leaf_cache.c:frame_fill \
 	's/valid = owner \|\| version_stands\(table, key\);/valid = true;/'
 mutate group_divided_beside_its_frames test_leaf_cache leaf_cache.c:frame_fill \
 	's/group_span\(table, number\) != span_of\(table, tree\) &&\n\s+!group_divide\(table, number, span_of\(table, tree\)\)/false/'
-mutate hot_image_pushed_out test_leaf_cache frame_worth \
+mutate hot_image_pushed_out test_leaf_cache frame_worth_by_use \
 	's/return 1 \+ \(uint64_t\) \(UINT32_MAX - age\);/return 1 + (uint64_t) age;/'
 mutate free_frame_not_given test_leaf_cache image_admit \
-	's/\(room && least > 0\)/room/'
+	's/\(room && victim\.worth > 0\)/room/'
 mutate every_leaf_admitted test_leaf_cache image_offer \
 	's/client_random\(client\) % 100 >= table->admission_percent/false/'
 mutate vacuum_wave_believes_what_was_written test_vacuum=--cached leaf_cache_unwritten \

@@ -59,37 +59,35 @@ mutate settled_by_another_node test_reclaim state_node_fenced \
 mutate leaked_lock_is_forgotten test_replicas state_node_fenced \
 	's/\t\tif \(__atomic_exchange_n\(&state->locks_leaked, 0, __ATOMIC_ACQ_REL\) != 0\)\n\t\t\tstate_replicas_note_doubt\(state\);\n//'
 mutate frames_of_the_dead_stay test_cache cache_shared_reset \
-	's/memset\(cache_sets\(table\), 0, [^;]*;//'
-mutate merge_empties_the_cache test_merge inner_cache.c:frame_is \
-	's/word_load\(&frame->epoch\) >= tree->first_epoch/word_load(\&frame->epoch) == tree->epoch/'
-mutate frame_of_another_life_believed test_cache inner_cache.c:frame_is \
-	's/word_load\(&frame->epoch\) >= tree->first_epoch/true/'
+	's/\tframes_reset\(&table->frames\);\n//'
+mutate merge_empties_the_cache test_merge cache_find_child \
+	's/epoch < tree->first_epoch/epoch != tree->epoch/'
+mutate frame_of_another_life_believed test_cache cache_find_child \
+	's/ \|\| epoch < tree->first_epoch//'
 mutate copied_link_to_merged_node_believed test_cache image_is_untouched \
 	's/return node_is_untouched\(table, tree, pointer_address\(image\[HEADER_RIGHT\]\), epoch\);/return true;/'
 mutate mark_of_another_tree_is_less test_cache cache_touched \
 	's/while \(last < tree->epoch &&/while (last != tree->epoch \&\&/'
-mutate frame_of_merged_node_believed test_cache 'cache_find_child cache_copy' \
-	's/ \|\| !node_is_untouched\(table, tree, address, epoch\)//'
+mutate frame_of_merged_node_believed test_cache cache_find_child \
+	's/ \|\|\s+!node_is_untouched\(table, tree, key\.address, epoch\)//'
 mutate pointer_to_merged_node_believed "test_cache test_merge" cache_find_child \
 	's/\? !node_is_untouched\(table, tree, pointer_address\(choice->child\), epoch\)/? false/'
 mutate copied_pointer_to_merged_node_believed "test_cache test_merge" cache_find_child \
 	's/\t\t            : !image_is_untouched\(table, tree, copy, epoch\)\)/: false)/' \
-	cache_copy \
-	's/\t\tif \(!image_is_untouched\(table, tree, copy, epoch\)\)\n\t\t\tbreak;//' \
 	image_is_untouched \
 	's/static bool\nimage_is_untouched/static inline bool\nimage_is_untouched/'
-mutate frame_believed_unseen test_cache 'cache_find_child cache_copy' \
-	's/!sequence_end_read\(&frame->sequence, sequence\)/false/'
-mutate unfinished_frame_believed test_cache 'cache_find_child cache_copy' \
-	's/if \(\(sequence & 1\) != 0\)\n\t\t\tbreak;//; s/!sequence_end_read\(&frame->sequence, sequence\)/sequence_begin_read(\&frame->sequence) != sequence/'
+mutate frame_believed_unseen test_cache cache_find_child \
+	's/!sequence_end_read\(&frame->head\.sequence, sequence\)/false/'
+mutate unfinished_frame_believed test_cache cache_find_child \
+	's/\(sequence & 1\) != 0 \|\| //; s/!sequence_end_read\(&frame->head\.sequence, sequence\)/sequence_begin_read(\&frame->head.sequence) != sequence/'
 mutate frame_of_before_stays_old test_cache frame_is_as_new \
-	's/generation == image\[HEADER_GENERATION\] && word_load\(&frame->epoch\) >= tree->epoch\)/generation == image[HEADER_GENERATION])/'
+	's/generation == image\[HEADER_GENERATION\] && word_load\(&frame->head\.epoch\) >= tree->epoch\)/generation == image[HEADER_GENERATION])/'
 mutate older_image_wins test_cache cache_refresh \
 	's/if \(frame_is_as_new\(frame, tree, image\) \|\| /if (/'
 mutate parents_evicted test_cache frame_evict \
 	's/if \(__atomic_load_n\(&frame->children, __ATOMIC_SEQ_CST\) != 0\)/if (false)/' \
-	victim_choose \
-	's/if \(__atomic_load_n\(&frame->children, __ATOMIC_RELAXED\) == 0 &&\s+\(victim/if (true \&\& (victim/s'
+	inner_cache.c:frame_worth \
+	's/if \(__atomic_load_n\(&frame->children, __ATOMIC_RELAXED\) != 0\)/if (false)/'
 mutate children_without_parent test_cache cache_put \
 	's/if \(attached == CACHE_NO_FRAME\)\s+return;//s'
 mutate given_up_comes_back test_replicas state_replicas_set \
