@@ -140,7 +140,7 @@ random_node(const NodeGeometry *g, uint64_t *node, uint32_t count, uint64_t tree
 
 		if (i > 0 && compare_separators(separators[i - 1], separators[i]) == 0)
 			continue;
-		node[word] = pointer_make(0, (100 + used) * 4096ull, 0);
+		node[word] = pointer_make(0, (100 + used) * 4096ull);
 		memcpy(node + word + 1, separators[i], g->cell_bytes);
 		used++;
 	}
@@ -200,7 +200,7 @@ test_search_agrees(void **state)
 
 		for (int round = 0; round < 300; round++)
 		{
-			random_node(&g, node, 1 + (uint32_t) random_next(g.inner_cells), 7, pointer_make(0, 4096, 0));
+			random_node(&g, node, 1 + (uint32_t) random_next(g.inner_cells), 7, pointer_make(0, 4096));
 			for (int i = 0; i < 100; i++)
 			{
 				TreeBound bound;
@@ -229,12 +229,12 @@ numbered_node(const NodeGeometry *g, uint64_t *node, uint64_t tree, uint32_t num
 {
 	uint64_t separator[8] = {cell_word0(0, 0, 0, SEPARATOR_CUT, false, false)};
 
-	node_begin(g, node, tree, pointer_make(0, number * 4096ull, 0), level, generation, 0);
+	node_begin(g, node, tree, pointer_make(0, number * 4096ull), level, generation, 0);
 	for (uint32_t i = 0; i < g->inner_cells; i++)
 	{
 		uint32_t word = inner_cell_word(g, i);
 
-		node[word] = pointer_make(0, (generation + i) * 4096, (uint16_t) number);
+		node[word] = (pointer_make(0, (generation + i) * 4096) | (uint16_t) number);
 		separator[1] = i * 10;
 		memcpy(node + word + 1, separator, g->cell_bytes);
 	}
@@ -257,11 +257,11 @@ find(Stage *stage, uint32_t number, uint32_t i, ChildChoice *choice)
 	key.norm[0] = i * 10 + 5;
 	key.offset = 1;
 	bound_of_key(&stage->tree.geometry, &key, &bound);
-	status = cache_find_child(&stage->tree, pointer_make(0, number * 4096ull, 0), &bound, choice, copy);
+	status = cache_find_child(&stage->tree, pointer_make(0, number * 4096ull), &bound, choice, copy);
 	if (status != TREE_OK)
 		return status;
 	if (choice->index != i ||
-	    choice->child != pointer_make(0, (choice->generation + i) * 4096, (uint16_t) number) ||
+	    choice->child != (pointer_make(0, (choice->generation + i) * 4096) | (uint16_t) number) ||
 	    choice->low[1] != i * 10)
 		return TREE_DAMAGED;
 	return TREE_OK;
@@ -273,8 +273,8 @@ put(Stage *stage, uint32_t number, uint32_t parent, uint32_t level, uint64_t gen
 	uint64_t image[NODE_MAX_BYTES / 8];
 
 	numbered_node(&stage->tree.geometry, image, stage->tree.tree, number, level, generation);
-	cache_put(&stage->tree, pointer_make(0, number * 4096ull, 0),
-	          parent != 0 ? pointer_make(0, parent * 4096ull, 0) : 0, image);
+	cache_put(&stage->tree, pointer_make(0, number * 4096ull),
+	          parent != 0 ? pointer_make(0, parent * 4096ull) : 0, image);
 }
 
 static void
@@ -297,17 +297,17 @@ test_newest_wins(void **state)
 	assert_int_equal(find(&stage, 1, 0, &choice), TREE_OK);
 	assert_int_equal(choice.generation, 6);
 	assert_int_equal(find(&stage, 1, stage.tree.geometry.inner_cells - 1, &choice), TREE_OK);
-	assert_int_equal(cache_copy(&stage.tree, pointer_make(0, 4096, 17), copy), TREE_OK);
-	assert_int_equal(node_check(&stage.tree.geometry, copy, stage.tree.tree, pointer_make(0, 4096, 0)),
+	assert_int_equal(cache_copy(&stage.tree, (pointer_make(0, 4096) | 17), copy), TREE_OK);
+	assert_int_equal(node_check(&stage.tree.geometry, copy, stage.tree.tree, pointer_make(0, 4096)),
 	                 NODE_GOOD);
 
 	/* Another tree's node at the same address is another node. */
 	stage.tree.tree++;
 	assert_int_equal(find(&stage, 1, 3, &choice), TREE_NOT_FOUND);
 	stage.tree.tree--;
-	cache_drop(&stage.tree, pointer_make(0, 4096, 0));
+	cache_drop(&stage.tree, pointer_make(0, 4096));
 	assert_int_equal(find(&stage, 1, 3, &choice), TREE_NOT_FOUND);
-	assert_int_equal(cache_copy(&stage.tree, pointer_make(0, 4096, 0), copy), TREE_NOT_FOUND);
+	assert_int_equal(cache_copy(&stage.tree, pointer_make(0, 4096), copy), TREE_NOT_FOUND);
 	stage_close(&stage);
 }
 
@@ -332,17 +332,15 @@ test_undecided_replicas(void **state)
 	make_separator(g, &key, separator);
 	memcpy(image + inner_cell_word(g, 3) + 1, separator, g->cell_bytes);
 	node_seal(g, image);
-	cache_put(&stage.tree, pointer_make(0, 4096, 0), 0, image);
+	cache_put(&stage.tree, pointer_make(0, 4096), 0, image);
 	bound_of_key(g, &key, &bound);
-	assert_int_equal(cache_find_child(&stage.tree, pointer_make(0, 4096, 0), &bound, &choice, copy),
-	                 TREE_RETRY);
+	assert_int_equal(cache_find_child(&stage.tree, pointer_make(0, 4096), &bound, &choice, copy), TREE_RETRY);
 	assert_memory_equal(copy, image, sizeof(copy));
 	/* Whichever child the comparator chooses, it is none that was merged. */
 	stage.tree.epoch++;
-	assert_int_equal(cache_find_child(&stage.tree, pointer_make(0, 4096, 0), &bound, &choice, copy),
-	                 TREE_RETRY);
+	assert_int_equal(cache_find_child(&stage.tree, pointer_make(0, 4096), &bound, &choice, copy), TREE_RETRY);
 	cache_touched(&stage.tree, image[inner_cell_word(g, 2)]);
-	assert_int_equal(cache_find_child(&stage.tree, pointer_make(0, 4096, 0), &bound, &choice, copy),
+	assert_int_equal(cache_find_child(&stage.tree, pointer_make(0, 4096), &bound, &choice, copy),
 	                 TREE_NOT_FOUND);
 	stage_close(&stage);
 }
@@ -376,7 +374,7 @@ test_children_under_parents(void **state)
 	assert_int_equal(find(&stage, 20, 3, &choice), TREE_NOT_FOUND);
 
 	/* A dropped parent keeps its place for its children, and takes the next image. */
-	cache_drop(&stage.tree, pointer_make(0, 4096, 0));
+	cache_drop(&stage.tree, pointer_make(0, 4096));
 	assert_int_equal(find(&stage, 1, 3, &choice), TREE_NOT_FOUND);
 	assert_int_equal(find(&stage, 2, 3, &choice), TREE_OK);
 	put(&stage, 1, 0, 2, 5);
@@ -403,7 +401,7 @@ test_children_under_parents(void **state)
 static void
 touch(Stage *stage, uint64_t generation, uint32_t i)
 {
-	cache_touched(&stage->tree, pointer_make(0, (generation + i) * 4096, 9));
+	cache_touched(&stage->tree, (pointer_make(0, (generation + i) * 4096) | 9));
 }
 
 static TreeStatus
@@ -411,7 +409,7 @@ copy_of(Stage *stage, uint32_t number)
 {
 	uint64_t copy[NODE_MAX_BYTES / 8];
 
-	return cache_copy(&stage->tree, pointer_make(0, number * 4096ull, 0), copy);
+	return cache_copy(&stage->tree, pointer_make(0, number * 4096ull), copy);
 }
 
 /* Behind a merge frames of before are believed in all but what they say of the nodes that it has touched. */
@@ -447,7 +445,7 @@ test_merges(void **state)
 
 	/* The node itself: its address has another one, perhaps. */
 	stage.tree.epoch = 8;
-	cache_touched(&stage.tree, pointer_make(0, 4096, 3));
+	cache_touched(&stage.tree, (pointer_make(0, 4096) | 3));
 	assert_int_equal(find(&stage, 1, 2, &choice), TREE_NOT_FOUND);
 	assert_int_equal(copy_of(&stage, 1), TREE_NOT_FOUND);
 	assert_int_equal(find(&stage, 2, 2, &choice), TREE_OK);
@@ -487,12 +485,12 @@ test_merges_on_the_right(void **state)
 	stage_open(&stage, &formats[0], 1 << 20);
 	stage.tree.first_epoch = stage.tree.epoch = 5;
 	numbered_node(&stage.tree.geometry, image, stage.tree.tree, 1, 2, 1000);
-	image[HEADER_RIGHT] = pointer_make(0, 7 * 4096, 1);
+	image[HEADER_RIGHT] = (pointer_make(0, 7 * 4096) | 1);
 	node_seal(&stage.tree.geometry, image);
-	cache_put(&stage.tree, pointer_make(0, 4096, 0), 0, image);
+	cache_put(&stage.tree, pointer_make(0, 4096), 0, image);
 	stage.tree.epoch = 6;
 	assert_int_equal(copy_of(&stage, 1), TREE_OK);
-	cache_touched(&stage.tree, pointer_make(0, 7 * 4096, 2));
+	cache_touched(&stage.tree, (pointer_make(0, 7 * 4096) | 2));
 	assert_int_equal(copy_of(&stage, 1), TREE_NOT_FOUND);
 	assert_int_equal(find(&stage, 1, 3, &choice), TREE_OK);
 	stage_close(&stage);
@@ -527,13 +525,13 @@ race_body(int number, void *argument)
 				break;
 			case 2:
 				if (random_next(8) == 0)
-					cache_drop(&own.tree, pointer_make(0, node * 4096ull, 0));
+					cache_drop(&own.tree, pointer_make(0, node * 4096ull));
 				break;
 			case 3:
-				status = cache_copy(&own.tree, pointer_make(0, node * 4096ull, 0), copy);
+				status = cache_copy(&own.tree, pointer_make(0, node * 4096ull), copy);
 				if (status == TREE_OK &&
 				    (copy[HEADER_SUM] != node_sum(copy, INNER_BYTES) ||
-				     copy[HEADER_SELF] != pointer_make(0, node * 4096ull, 0) || node_level(copy) != level))
+				     copy[HEADER_SELF] != pointer_make(0, node * 4096ull) || node_level(copy) != level))
 					_exit(2);
 				break;
 			default:
@@ -611,8 +609,8 @@ put_dying(Stage *stage, uint32_t number, uint32_t parent, uint32_t level, uint64
 	if (child == 0)
 	{
 		numbered_node(&stage->tree.geometry, image, stage->tree.tree, number, level, generation);
-		die_in_put(&stage->tree, pointer_make(0, number * 4096ull, 0),
-		           parent != 0 ? pointer_make(0, parent * 4096ull, 0) : 0, image);
+		die_in_put(&stage->tree, pointer_make(0, number * 4096ull),
+		           parent != 0 ? pointer_make(0, parent * 4096ull) : 0, image);
 	}
 	join_killed(child);
 }
@@ -664,11 +662,11 @@ test_refilled(void **state)
 
 	stage_open(&stage, &formats[0], 1 << 20);
 	put(&stage, 1, 0, 2, 5);
-	refilled_find(&stage, pointer_address(pointer_make(0, 4096, 0)));
+	refilled_find(&stage, pointer_address(pointer_make(0, 4096)));
 	assert_true((char *) (refilled.image + HEADER_LSN) < refilled.page);
 	assert_int_equal(sigaction(SIGSEGV, &action, &usual), 0);
 	assert_int_equal(mprotect(refilled.page, refilled.page_bytes, PROT_NONE), 0);
-	assert_int_equal(cache_copy(&stage.tree, pointer_make(0, 4096, 0), copy), TREE_OK);
+	assert_int_equal(cache_copy(&stage.tree, pointer_make(0, 4096), copy), TREE_OK);
 	assert_int_equal(sigaction(SIGSEGV, &usual, NULL), 0);
 	assert_int_equal(copy[HEADER_LSN], refilled.image[HEADER_LSN]);
 	assert_int_equal(copy[INNER_BYTES / 8 - 1], refilled.image[INNER_BYTES / 8 - 1]);
@@ -698,9 +696,9 @@ test_filler_dies(void **state)
 	{
 		assert_int_equal(find(&stage, number, 0, &choice), TREE_NOT_FOUND);
 		assert_int_equal(find(&stage, number, last, &choice), TREE_NOT_FOUND);
-		assert_int_equal(cache_copy(&stage.tree, pointer_make(0, number * 4096ull, 0), copy), TREE_NOT_FOUND);
+		assert_int_equal(cache_copy(&stage.tree, pointer_make(0, number * 4096ull), copy), TREE_NOT_FOUND);
 		put(&stage, number, 1, 1, 7);
-		cache_drop(&stage.tree, pointer_make(0, number * 4096ull, 0));
+		cache_drop(&stage.tree, pointer_make(0, number * 4096ull));
 	}
 	assert_int_equal(find(&stage, 2, 0, &choice), TREE_NOT_FOUND);
 	assert_int_equal(find(&stage, 1, last, &choice), TREE_OK);
@@ -828,7 +826,7 @@ test_speed(void **state)
 		TreeKey key = {.norm = {random_next(1600)}, .offset = 1};
 
 		bound_of_key(&stage.tree.geometry, &key, &bounds[i]);
-		pointers[i] = pointer_make(0, (1 + random_next(50)) * 4096ull, 0);
+		pointers[i] = pointer_make(0, (1 + random_next(50)) * 4096ull);
 	}
 	before = used_us();
 	for (int i = 0; i < SEARCHES; i++)

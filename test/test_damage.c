@@ -857,7 +857,7 @@ test_keys_of_others(void **state)
 		must_insert_tied(tree, tid, 200, "", false);
 	assert_int_equal(access_read_node(tree, tree->root, 0, leaf), TREE_OK);
 	cell_overflow(g, leaf + leaf_cell_word(g, VICTIM % OVERFLOW_ENTRIES), &reference);
-	rewriter.pointer = pointer_make(reference.memory_node, reference.offset, 0);
+	rewriter.pointer = pointer_make(reference.memory_node, reference.offset);
 	assert_int_equal(scan_beside(&rewriter, &count), TREE_END);
 	assert_int_equal(count, OVERFLOW_ENTRIES);
 	assert_int_equal(rewriter.reads, 1);
@@ -901,6 +901,74 @@ start(void **state)
 	return fixture_start(state);
 }
 
+/* ---- nodes of release 1.0 ---- */
+
+/* All pointers of the tree's nodes get stamps, as that release wrote them: of all kinds, as a hint might be stale. */
+static void
+stamp_pointers(Tree *tree)
+{
+	const NodeGeometry *g = &tree->geometry;
+	uint64_t node[NODE_MAX_BYTES / 8];
+	uint64_t below = tree->root;
+	uint64_t stamp = 0;
+
+	for (int level = -1; below != POINTER_NONE; level = (int) node_level(node) - 1)
+	{
+		uint64_t right = below;
+
+		below = POINTER_NONE;
+		while (pointer_address(right) != POINTER_NONE)
+		{
+			assert_int_equal(access_read_node(tree, right, level, node), TREE_OK);
+			right = node[HEADER_RIGHT];
+			for (uint32_t i = 0; node_level(node) > 0 && i < node_count(node); i++)
+			{
+				uint64_t *child = node + inner_cell_word(g, i);
+
+				if (below == POINTER_NONE)
+					below = *child;
+				*child |= ++stamp & STAMP_MASK;
+			}
+			if (pointer_address(right) != POINTER_NONE)
+				node[HEADER_RIGHT] |= ++stamp & STAMP_MASK;
+			poke_sealed(tree, node);
+		}
+	}
+	assert_true(stamp > 100);
+}
+
+/* Stamps in pointers mean nothing: all is found, splits and merges go on, and the checker finds nothing wrong. */
+static void
+test_stamped_pointers(void **state)
+{
+	TreeRecord record;
+	Tree *tree = numbers_tree(ENTRIES_HIGH, &record);
+	uint32_t count;
+	WalkResult result;
+
+	stamp_pointers(tree);
+	verify_tids(tree, ENTRIES_HIGH, &result);
+	walk_free(&result);
+	for (uint32_t tid = 0; tid < ENTRIES_HIGH; tid += 7)
+		assert_int_equal(lookup(tree, tid), TREE_OK);
+	assert_int_equal(scan_all(tree, TREE_FORWARD, &count), TREE_END);
+	assert_int_equal(count, ENTRIES_HIGH);
+	assert_int_equal(scan_all(tree, TREE_BACKWARD, &count), TREE_END);
+	assert_int_equal(count, ENTRIES_HIGH);
+	for (uint32_t tid = ENTRIES_HIGH; tid < ENTRIES_HIGH + ENTRIES_LOW; tid++)
+		assert_int_equal(insert(tree, scramble(tid), tid), TREE_OK);
+	verify_tids(tree, ENTRIES_HIGH + ENTRIES_LOW, &result);
+	walk_free(&result);
+	stamp_pointers(tree);
+	assert_int_equal(vacuum_all(tree, everybody_is_dead), TREE_END);
+	assert_int_equal(scan_all(tree, TREE_FORWARD, &count), TREE_END);
+	assert_int_equal(count, 0);
+	assert_int_equal(insert(tree, scramble(VICTIM), VICTIM), TREE_OK);
+	assert_int_equal(lookup(tree, VICTIM), TREE_OK);
+	assert_nothing_held();
+	tree_close(tree);
+}
+
 int
 main(void)
 {
@@ -910,7 +978,7 @@ main(void)
 		cmocka_unit_test(test_sum_of_the_dead), cmocka_unit_test(test_missing_sums),
 		cmocka_unit_test(test_late_reads),      cmocka_unit_test(test_delayed_read),
 		cmocka_unit_test(test_pointer_too_far), cmocka_unit_test(test_right_links_in_ring),
-		cmocka_unit_test(test_keys_of_others),
+		cmocka_unit_test(test_keys_of_others),  cmocka_unit_test(test_stamped_pointers),
 	};
 
 	return cmocka_run_group_tests(tests, start, fixture_stop);

@@ -94,11 +94,11 @@ test_requests(void **state)
 	must_end(request_of(tree->root, 1, number));
 	must_end(request_of(tree->root, 3, number));
 	must_end(request_of(answer.pointer, 1, number));
-	must_end(request_of(pointer_make(0, 0, 0), 2, number));
-	must_end(request_of(pointer_make(0, 4096, 0), 2, number));
-	must_end(request_of(pointer_make(0, 1ull << 44, 0), 2, number));
-	must_end(request_of(pointer_make(0, pointer_offset(tree->root) + 64, 0), 2, number));
-	must_end(request_of(pointer_make(0, pointer_offset(tree->root) - 4096, 0), 2, number));
+	must_end(request_of(pointer_make(0, 0), 2, number));
+	must_end(request_of(pointer_make(0, 4096), 2, number));
+	must_end(request_of(pointer_make(0, 1ull << 44), 2, number));
+	must_end(request_of(pointer_make(0, pointer_offset(tree->root) + 64), 2, number));
+	must_end(request_of(pointer_make(0, pointer_offset(tree->root) - 4096), 2, number));
 	/* By another number of this memory node the children are not here. */
 	must_end(request_of(tree->root | 1ull << 56, 2, number));
 	/* Another tree's node, and another tree that the node is said to be of. */
@@ -202,10 +202,8 @@ test_foreign_memory(void **state)
 	assert_int_equal(ask(&request, &answer, &bytes), FABRIC_OK);
 	assert_int_equal(answer.pointer, leaf_of(tree, number));
 	/* The last stripe of the other tree's first extent, which nothing was taken from. */
-	must_end(request_of(put_node(image, pointer_make(0,
-	                                                 pointer_offset(other->root) - DIRECTORY_ROOT_OFFSET +
-	                                                     EXTENT_MIN_BYTES - INNER_BYTES,
-	                                                 0)),
+	must_end(request_of(put_node(image, pointer_make(0, pointer_offset(other->root) - DIRECTORY_ROOT_OFFSET +
+	                                                        EXTENT_MIN_BYTES - INNER_BYTES)),
 	                    2, number));
 	tree_close(other);
 	end();
@@ -225,7 +223,7 @@ test_across_stripes(void **state)
 	for (second = new_inner_node(); pointer_offset(second) != pointer_offset(first) + INNER_BYTES;
 	     second = new_inner_node())
 		first = second;
-	pointer = pointer_make(0, pointer_offset(first) + LINE_BYTES, 0);
+	pointer = pointer_make(0, pointer_offset(first) + LINE_BYTES);
 	image[HEADER_SELF] = pointer;
 	node_seal(&tree->geometry, image);
 	operate(FABRIC_WRITE, pointer_offset(pointer), image, INNER_BYTES - LINE_BYTES);

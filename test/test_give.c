@@ -198,7 +198,7 @@ test_replicas_stay(void **state)
 	                                       .newer = extents[1].offset}),
 	                 FABRIC_RANGE);
 
-	copy.record = (TreeRecord){.tree = 77, .root = pointer_make(1, MEGABYTE, 0), .format = narrow};
+	copy.record = (TreeRecord){.tree = 77, .root = pointer_make(1, MEGABYTE), .format = narrow};
 	copy.record.flags = 1u << TREE_RECORD_REPLICA_SHIFT;
 	for (uint32_t i = 0; i < 3; i++)
 	{

@@ -12,7 +12,7 @@
 #include "tree/node/redo.h"
 
 #define TREE_ID 0x1234567890abcdefull
-#define NODE_POINTER pointer_make(3, 0x40000, 0)
+#define NODE_POINTER pointer_make(3, 0x40000)
 
 static const TreeFormat formats[] = {
 	{.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90},
@@ -92,13 +92,15 @@ test_geometry(void **state)
 static void
 test_pointers(void **state)
 {
-	uint64_t pointer = pointer_make(7, 0x123456789a40ull, 0xbeef);
+	uint64_t pointer = pointer_make(7, 0x123456789a40ull);
 
-	assert_int_equal(pointer_memory_node(pointer), 7);
-	assert_int_equal(pointer_offset(pointer), 0x123456789a40ull);
-	assert_int_equal(pointer & STAMP_MASK, 0xbeef);
-	assert_int_equal(pointer_address(pointer_with_stamp(pointer, 0x10001)), pointer_address(pointer));
-	assert_int_equal(pointer_with_stamp(pointer, 0x10001) & STAMP_MASK, 1);
+	assert_int_equal(pointer & STAMP_MASK, 0);
+	for (uint64_t stamp = 0; stamp <= STAMP_MASK; stamp += 0xff)
+	{
+		assert_int_equal(pointer_memory_node(pointer | stamp), 7);
+		assert_int_equal(pointer_offset(pointer | stamp), 0x123456789a40ull);
+		assert_int_equal(pointer_address(pointer | stamp), pointer);
+	}
 }
 
 /* Whole keys against leaf cells: the order is (high, norm[, TID]); a lossy tie is never decided. */
@@ -240,7 +242,7 @@ test_check(void **state)
 		leaf_make(&g, node, 0x10001, 20, 0);
 		leaf_make(&g, other, 0x10002, 20, 0);
 		assert_int_equal(node_check(&g, node, TREE_ID, NODE_POINTER), NODE_GOOD);
-		assert_int_equal(node_check(&g, node, TREE_ID, pointer_with_stamp(NODE_POINTER, 9)), NODE_GOOD);
+		assert_int_equal(node_check(&g, node, TREE_ID, NODE_POINTER | 9), NODE_GOOD);
 		assert_int_equal(node_check(&g, node, TREE_ID + 1, NODE_POINTER), NODE_STALE);
 		assert_int_equal(node_check(&g, node, TREE_ID, NODE_POINTER + (1ull << 16)), NODE_STALE);
 		for (uint32_t line = 1; line < g.leaf_bytes / LINE_BYTES; line++)
@@ -254,8 +256,8 @@ test_check(void **state)
 		}
 		node_begin(&g, node, TREE_ID, NODE_POINTER, 1, 5, 0);
 		node[HEADER_STATE] = node_state_word(5, 1, 2, 0);
-		node[inner_cell_word(&g, 0)] = pointer_make(0, 4096, 0);
-		node[inner_cell_word(&g, 1)] = pointer_make(0, 8192, 0);
+		node[inner_cell_word(&g, 0)] = pointer_make(0, 4096);
+		node[inner_cell_word(&g, 1)] = pointer_make(0, 8192);
 		node[inner_cell_word(&g, 1) + 1] = (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT;
 		node_seal(&g, node);
 		assert_int_equal(node_check(&g, node, TREE_ID, NODE_POINTER), NODE_GOOD);
@@ -299,7 +301,7 @@ test_shape(void **state)
 		cell = leaf_cell_word(&g, 2);
 		assert_true(node_has_shape(&g, node));
 		assert_false(shape_with(&g, node, HEADER_STATE, node_state_word(7, 0, g.leaf_cells + 1, 0)));
-		assert_false(shape_with(&g, node, HEADER_RIGHT, pointer_make(1, 8192, 0)));
+		assert_false(shape_with(&g, node, HEADER_RIGHT, pointer_make(1, 8192)));
 		assert_true(shape_with(&g, node, cell, cell_word0(7, 0, 0, CELL_EMPTY, false, false)));
 		assert_false(shape_with(&g, node, cell, cell_word0(7, 5, 0, CELL_POSTING, false, false)));
 		assert_false(shape_with(&g, node, leaf_cell_word(&g, g.leaf_cells - 1),
@@ -319,12 +321,12 @@ test_shape(void **state)
 
 		node_begin(&g, node, TREE_ID, NODE_POINTER, 1, 5, 0);
 		node[HEADER_STATE] = node_state_word(5, LEVELS_MAX - 1, 1, 0);
-		node[inner_cell_word(&g, 0)] = pointer_make(1, 4096, 0);
+		node[inner_cell_word(&g, 0)] = pointer_make(1, 4096);
 		assert_true(node_has_shape(&g, node));
 		assert_false(shape_with(&g, node, HEADER_STATE, node_state_word(5, LEVELS_MAX, 1, 0)));
 		assert_false(shape_with(&g, node, HEADER_STATE, node_state_word(5, 1, 0, 0)));
 		assert_false(shape_with(&g, node, HEADER_STATE, node_state_word(5, 1, g.inner_cells + 1, 0)));
-		assert_false(shape_with(&g, node, inner_cell_word(&g, 0), pointer_make(2, 4096, 0)));
+		assert_false(shape_with(&g, node, inner_cell_word(&g, 0), pointer_make(2, 4096)));
 		assert_false(shape_with(&g, node, inner_cell_word(&g, 0), POINTER_NONE));
 		assert_false(shape_with(&g, node, g.high_word, (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT));
 	}
@@ -455,7 +457,7 @@ test_fences(void **state)
 		assert_true(separator_infinite(node + g.low_word) && separator_infinite(node + g.high_word));
 		cell_make(&g, separator, &key, 0, NULL);
 		node_set_fence(&g, node, true, separator);
-		node[HEADER_RIGHT] = pointer_make(1, 8192, 3);
+		node[HEADER_RIGHT] = (pointer_make(1, 8192) | 3);
 		node_seal(&g, node);
 		assert_int_equal(node_check(&g, node, TREE_ID, NODE_POINTER), NODE_GOOD);
 		node_get_fence(&g, node, true, read);
@@ -495,7 +497,7 @@ test_begin_like(void **state)
 		old[HEADER_EPOCH] = 0x2222000033ull;
 		old[HEADER_DEAD_EPOCH] |= 0x440000;
 		old[HEADER_DEAD_LSN] = 0x5555;
-		old[HEADER_RIGHT] = pointer_make(1, 8192, 3);
+		old[HEADER_RIGHT] = (pointer_make(1, 8192) | 3);
 		node_begin_like(&g, node, old, NODE_POINTER, 8);
 		node_seal(&g, node);
 		assert_int_equal(node_check(&g, node, TREE_ID, NODE_POINTER), NODE_GOOD);
@@ -772,7 +774,7 @@ test_redo_without_sense(void **state)
 	assert_true(redo_is_valid(header, image));
 	header.target = POINTER_NONE;
 	assert_false(redo_is_valid(header, image));
-	header.target = pointer_with_stamp(POINTER_NONE, 5);
+	header.target = POINTER_NONE | 5;
 	assert_false(redo_is_valid(header, image));
 }
 

@@ -88,7 +88,7 @@ node_make(const KeySpace *space, const NodeGeometry *g, KeyRandom *random, uint6
 
 		(void) key_model_add(model, &entry);
 	}
-	node_begin(g, node, 99, pointer_make(0, 4096, 0), 0, 0xffff, NODE_POSTINGS | NODE_BASE_ORDERED);
+	node_begin(g, node, 99, pointer_make(0, 4096), 0, 0xffff, NODE_POSTINGS | NODE_BASE_ORDERED);
 	for (uint64_t i = 0; i < model->count; i++)
 	{
 		make_cell(space, g, &model->entries[i], cell);
@@ -226,7 +226,7 @@ test_cut(void **state)
 		leaf_separator(&g, leaf_cut_left(cells.cells, cut), cells.cells[cut], separator);
 		for (int i = 0; i < 2; i++)
 		{
-			node_begin(&g, halves[i], 99, pointer_make(0, 8192, 0), 0, 7, NODE_POSTINGS);
+			node_begin(&g, halves[i], 99, pointer_make(0, 8192), 0, 7, NODE_POSTINGS);
 			leaf_fill(&g, halves[i], &cells, i == 0 ? 0 : cut, i == 0 ? cut : cells.count);
 			assert_false(leaf_posting_stray(&g, halves[i]));
 		}

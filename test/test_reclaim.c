@@ -398,13 +398,13 @@ test_blocks(void **state)
 			line[HEADER_STATE] = node_state_word(77, 0, 0, i % 3 == 1 ? NODE_FREE : NODE_BLOCKS);
 			line[HEADER_TREE] = f.record.tree;
 			line[HEADER_GENERATION] = 77;
-			line[HEADER_SELF] = pointer_make(0, op.offset, 0);
+			line[HEADER_SELF] = pointer_make(0, op.offset);
 		}
 		assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
 	}
 	/* Nor where the chunk's line is not what it was. */
 	assert_int_equal(blocks[0] % FABRIC_STRIPE_BYTES, LINE_BYTES);
-	node_fill(pointer_make(0, blocks[0] - LINE_BYTES, 0), LINE_BYTES, 0x5a);
+	node_fill(pointer_make(0, blocks[0] - LINE_BYTES), LINE_BYTES, 0x5a);
 	next_incarnation(&f);
 	(void) reclaim(f.tree);
 	for (;;)

@@ -221,7 +221,7 @@ test_later_write_is_not_undone(void **state)
 static void
 make_node(const NodeGeometry *geometry, uint64_t *node, uint32_t level, uint64_t generation)
 {
-	uint64_t pointer = pointer_make(0, NODE_OFFSET, 0);
+	uint64_t pointer = pointer_make(0, NODE_OFFSET);
 
 	memset(node, 0, NODE_MAX_BYTES);
 	node_begin(geometry, node, 77, pointer, level, generation, 0);

@@ -164,7 +164,7 @@ test_looks(void **state)
 	created = create(0, 1);
 	grow(0, created.record.tree, 40);
 	copy.tree = copy.record.tree = 77;
-	copy.record.root = pointer_make(1, DIRECTORY_ROOT_OFFSET, 0);
+	copy.record.root = pointer_make(1, DIRECTORY_ROOT_OFFSET);
 	for (uint32_t i = 0; i < TABLES_ROUND + 10; i++)
 	{
 		copy.offset = i * (uint64_t) EXTENT_MIN_BYTES;

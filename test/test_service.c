@@ -319,7 +319,7 @@ replica_units(uint64_t tree, uint64_t units, uint64_t pieces[], uint32_t *count)
 	DirectoryReplicaRequest request = {.tree = tree, .record.tree = tree};
 	uint64_t done = 0;
 
-	request.record.root = pointer_make(1, 1 << 20, 0);
+	request.record.root = pointer_make(1, 1 << 20);
 	for (*count = 0; done < units; (*count)++)
 	{
 		DirectoryReplica copy;

@@ -328,7 +328,7 @@ static uint64_t
 write_inner(Fixture *fixture, uint64_t tree, uint64_t offset, uint64_t child)
 {
 	NodeGeometry g = node_geometry(&narrow);
-	uint64_t pointer = pointer_make(0, offset, 0);
+	uint64_t pointer = pointer_make(0, offset);
 	uint64_t *node = fabric_server_node(fixture->service->server, offset, INNER_BYTES);
 
 	node_begin(&g, node, tree, pointer, 1, 7, 0);

@@ -220,7 +220,7 @@ good_nodes(GoodTree *tree)
 {
 	NodeGeometry g = node_geometry(&narrow);
 	uint64_t root = tree->record.root;
-	uint64_t above = pointer_make(0, tree->extents[0].offset + DIRECTORY_FIRST_BUMP, 0);
+	uint64_t above = pointer_make(0, tree->extents[0].offset + DIRECTORY_FIRST_BUMP);
 	uint64_t *leaf = (uint64_t *) node_memory(pointer_offset(root), g.leaf_bytes);
 	uint64_t *inner = (uint64_t *) node_memory(pointer_offset(above), INNER_BYTES);
 
@@ -313,7 +313,7 @@ good_replicas(GoodTree *tree)
 		.tree = foreign_id(), .offset = FABRIC_UNIT_BYTES, .bytes = EXTENT_MIN_BYTES};
 	DirectoryReplica copy;
 
-	request.record = (TreeRecord){.tree = request.tree, .root = pointer_make(1, 4096, 0), .nonce = SECRET};
+	request.record = (TreeRecord){.tree = request.tree, .root = pointer_make(1, 4096), .nonce = SECRET};
 	good_must(DIRECTORY_REPLICA, &request, sizeof(request), &copy);
 	memset(tree, 0, sizeof(*tree));
 	tree->record.tree = request.tree;
@@ -351,7 +351,7 @@ good_descend(const GoodTree *tree)
 
 	if (tree->token == 0)
 		return;
-	request.pointer = pointer_make(0, tree->extents[0].offset + DIRECTORY_FIRST_BUMP, 0);
+	request.pointer = pointer_make(0, tree->extents[0].offset + DIRECTORY_FIRST_BUMP);
 	good_must(DIRECTORY_DESCEND, &request, sizeof(request), &reply);
 	HOLDS(reply.pointer == tree->record.root && reply.bytes > 0, "good's descent ends on its way");
 }
@@ -555,7 +555,7 @@ some_word(void)
 		case 2:
 			return some_id();
 		case 3:
-			return pointer_make((uint32_t) below(2), some_offset(), 0);
+			return pointer_make((uint32_t) below(2), some_offset());
 		case 4:
 			return some_offset();
 		case 5:
@@ -713,14 +713,14 @@ evil_descend(DoorClient *client)
 
 	if (tree->token == 0)
 		return;
-	request.pointer = pointer_make(0, tree->extents[0].offset + DIRECTORY_FIRST_BUMP, 0);
+	request.pointer = pointer_make(0, tree->extents[0].offset + DIRECTORY_FIRST_BUMP);
 	if (below(2) == 0 && world.evil_count > 0)
 	{
 		uint64_t node[INNER_BYTES / 8];
 		uint64_t offset = world.evil_units[below(world.evil_count)] + DIRECTORY_FIRST_BUMP;
 		FabricOp op = {.opcode = FABRIC_WRITE, .length = INNER_BYTES, .offset = offset, .buffer = node};
 
-		request.pointer = pointer_make(0, offset, 0);
+		request.pointer = pointer_make(0, offset);
 		memset(node, 0, sizeof(node));
 		node_begin(&g, node, tree->record.tree, request.pointer, 1, 3, 0);
 		node_set_fence(&g, node, false, NULL);

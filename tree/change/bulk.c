@@ -397,7 +397,7 @@ leaf_take(TreeBulk *bulk, uint64_t *pointer, uint64_t *generation)
 	if (status != TREE_OK)
 		return status;
 	*generation = bulk->run_generation;
-	*pointer = pointer_make(bulk->run_node, bulk->run_next, (uint16_t) *generation);
+	*pointer = pointer_make(bulk->run_node, bulk->run_next);
 	bulk->run_next += bytes;
 	assert(bulk->run_next <= bulk->run_end);
 	return TREE_OK;

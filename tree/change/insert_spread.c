@@ -191,7 +191,6 @@ images_begin(Many *many, ManyLeaf *leaf)
 	const NodeGeometry *g = &tree->geometry;
 	uint64_t *left;
 
-	leaf->path.pointer = pointer_with_stamp(leaf->path.pointer, leaf->image[HEADER_GENERATION] + 1);
 	left = leaf->whole = whole_image(many);
 	node_begin_like(g, left, leaf->image, leaf->path.pointer, leaf->image[HEADER_GENERATION] + 1);
 	for (uint32_t i = 0; i < leaf->siblings; i++)

@@ -51,7 +51,7 @@ directory_replica_begin(TreeClient *client, const DirectoryCreated *created, uin
 	status = directory_call(client, memory_node, DIRECTORY_REPLICA, &request, sizeof(request), &copy,
 	                        sizeof(copy));
 	if (status == TREE_OK)
-		*root = pointer_make(memory_node, copy.copy + (offset - copy.offset), 0);
+		*root = pointer_make(memory_node, copy.copy + (offset - copy.offset));
 	return status;
 }
 

@@ -274,7 +274,7 @@ redo_header_add(Tree *tree, ReplicaChain *chain, const FabricOp *op, int origin)
 	if (status != TREE_OK)
 		return status;
 	*redo = tree->client->redo;
-	redo->target = pointer_make(tree->replicas->node, piece->copy + (offset - piece->offset), 0);
+	redo->target = pointer_make(tree->replicas->node, piece->copy + (offset - piece->offset));
 	redo->sum = redo_sum(redo, op[-1].buffer);
 	chain->origin[chain->count] = origin;
 	chain->ops[chain->count] = *op;

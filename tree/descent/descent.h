@@ -13,7 +13,7 @@
 /* How a descent came to a leaf, or to a node of another level. */
 typedef struct Path
 {
-	uint64_t pointer; /* the node, with stamp hint */
+	uint64_t pointer; /* the node */
 	uint32_t level;
 	uint64_t low[8]; /* its fences as its parent has them */
 	uint64_t high[8];

@@ -52,7 +52,7 @@ reserve_take(Tree *tree, uint32_t level, uint64_t *pointer, uint64_t *generation
 
 	assert(reserve->count > 0 && reserve->count <= RESERVE_NODES);
 	reserve->count--;
-	*pointer = pointer_with_stamp(reserve->pointers[reserve->count], reserve->generations[reserve->count]);
+	*pointer = reserve->pointers[reserve->count];
 	*generation = reserve->generations[reserve->count];
 	assert(*generation != 0);
 }
@@ -87,7 +87,7 @@ spare_take(Tree *tree, uint64_t *pointer, uint64_t *generation)
 	assert(spare->count > 0);
 	spare->count--;
 	*generation = spare->generations[spare->count];
-	*pointer = pointer_with_stamp(spare->pointers[spare->count], *generation);
+	*pointer = spare->pointers[spare->count];
 	assert(*generation != 0);
 }
 
@@ -135,7 +135,6 @@ halves_begin(Tree *tree, uint64_t pointer, Split *split)
 	if (split->root)
 		reserve_take(tree, level, &split->left, &left_generation);
 	reserve_take(tree, level, &split->right, &right_generation);
-	split->left = pointer_with_stamp(split->left, left_generation);
 
 	node_begin_like(g, client->image_left, old, split->left, left_generation);
 	node_begin_like(g, client->image_right, old, split->right, right_generation);

@@ -12,7 +12,7 @@ typedef struct ChildChoice
 {
 	uint32_t level;  /* of the node that was searched */
 	uint32_t index;  /* of the child in it */
-	uint64_t child;  /* pointer with stamp hint */
+	uint64_t child;  /* pointer */
 	uint64_t low[8]; /* separators around the child, as bytes: the expected fences */
 	uint64_t high[8];
 	bool bound_below; /* the bound is below the node's low fence: stale path */

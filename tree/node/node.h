@@ -8,12 +8,12 @@
  *		0	stamp:16 | level:8 | format:8 | count:8 | flags:24
  *		1	tree id
  *		2	generation, raised by every rewrite; stamp = its low 16 bits
- *		3	right sibling (pointer with stamp hint), 0 = none
+ *		3	right sibling (pointer), 0 = none
  *		4	lsn                      \ the mutable unit: the only words outside cells that
  *		5	epoch:32 | unverified:32    / change inside a generation (one 16-byte WRITE)
  *		6	sum of all other words (inner nodes always; leaves only with NODE_SUM_VALID, which they have
  *			where a memory node that is read for them has no line-atomic READs, and may get within a generation)
- *		7	self (pointer without stamp)
+ *		7	self (address)
  * Line 1 begins with the unit of the dead marks
  *		8	stamp:16 | dead epoch:32 | 0:16
  *		9	dead lsn
@@ -125,20 +125,17 @@
 /* The TID bits of a cell's word 0: equal for equal TIDs, and ordered as TIDs once shifted. */
 #define CELL_TID_MASK 0x0fffffffffff0000ull
 
-/* Pointer of a node: memory node:8 | offset/64:40 | stamp:16 (a hint). */
+/*
+ * Pointer of a node: memory node:8 | offset/64:40 | 16 bits that mean nothing. They are 0 in pointers that are written
+ * now; release 1.0 wrote the node's stamp there, as a hint that nothing used, and its nodes are still in use.
+ */
 #define POINTER_NONE 0ull
 #define POINTER_NODES 256u
 
-/* Bits of the hint that are used: tests show with fewer that nothing depends on it. */
-#ifndef STAMP_HINT_BITS
-#define STAMP_HINT_BITS 16
-#endif
-#define STAMP_HINT_MASK ((1ull << STAMP_HINT_BITS) - 1)
-
 static inline uint64_t
-pointer_make(uint32_t memory_node, uint64_t offset, uint16_t stamp)
+pointer_make(uint32_t memory_node, uint64_t offset)
 {
-	return (uint64_t) memory_node << 56 | (offset / 64) << 16 | (stamp & STAMP_HINT_MASK);
+	return (uint64_t) memory_node << 56 | (offset / 64) << 16;
 }
 
 static inline uint32_t
@@ -153,17 +150,11 @@ pointer_offset(uint64_t pointer)
 	return ((pointer >> 16) & 0xffffffffffull) * 64;
 }
 
-/* The pointer without its stamp hint: the node's address, as in HEADER_SELF. */
+/* The node's address, as in HEADER_SELF: the pointer without the bits that mean nothing. */
 static inline uint64_t
 pointer_address(uint64_t pointer)
 {
 	return pointer & ~STAMP_MASK;
-}
-
-static inline uint64_t
-pointer_with_stamp(uint64_t pointer, uint64_t generation)
-{
-	return pointer_address(pointer) | (generation & STAMP_HINT_MASK);
 }
 
 /* Sizes that follow from a format; computed once at tree_open(). */

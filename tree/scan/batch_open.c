@@ -32,7 +32,7 @@ batch_open(TreeScan *scan)
 	scan->batch.unverified = leaf_is_unverified(&scan->tree->geometry, scan->leaf);
 	scan->batch.marks_void = leaf_marks_void(&scan->tree->geometry, scan->leaf);
 	scan->batch.leaf = (TreeLeafSeen){
-		.pointer = pointer_with_stamp(scan->pointer, scan->leaf[HEADER_GENERATION]),
+		.pointer = scan->pointer,
 		.generation = scan->leaf[HEADER_GENERATION],
 		.epoch = scan->leaf_epoch,
 	};

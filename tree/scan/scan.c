@@ -49,7 +49,7 @@ leaf_accept(TreeScan *scan, uint64_t *leaf, uint64_t pointer)
 	scan->leaf = leaf;
 	scan->leaf_epoch = scan->epoch;
 	scan->near_inside = false;
-	scan->pointer = pointer_with_stamp(pointer, leaf[HEADER_GENERATION]);
+	scan->pointer = pointer;
 }
 
 static void

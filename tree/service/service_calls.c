@@ -145,8 +145,7 @@ call_create(Service *service, const FabricPeer *peer, const DirectoryCreate *req
 		status = extent_add(service, slot, &record);
 		if (status != FABRIC_OK)
 			return status;
-		record.record.root =
-			pointer_make(request->memory_node, record.last_offset + DIRECTORY_ROOT_OFFSET, 0);
+		record.record.root = pointer_make(request->memory_node, record.last_offset + DIRECTORY_ROOT_OFFSET);
 		tables_put(&service->tables, slot, &record);
 		extent_grant(service, &record);
 		service_log(service, FABRIC_LOG_DEBUG, "tree %016llx created",

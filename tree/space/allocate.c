@@ -99,7 +99,7 @@ node_take_known(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *poin
 	if (!found)
 		return TREE_NOT_FOUND;
 	assert(offset % bytes == 0);
-	*pointer = pointer_make(memory_node, offset, (uint16_t) *generation);
+	*pointer = pointer_make(memory_node, offset);
 	return TREE_OK;
 }
 
@@ -240,7 +240,7 @@ blocks_run_take(Tree *tree, uint32_t memory_node, StateRun *run)
 	line[HEADER_STATE] = node_state_word(run->generation, 0, 0, NODE_BLOCKS);
 	line[HEADER_TREE] = tree->tree;
 	line[HEADER_GENERATION] = run->generation;
-	line[HEADER_SELF] = pointer_make(memory_node, run->next, 0);
+	line[HEADER_SELF] = pointer_make(memory_node, run->next);
 	op.offset = run->next;
 	status = access_repeat(tree, memory_node, &op, 1, "writes of a chunk's first line");
 	run->next += sizeof(line);
@@ -281,7 +281,7 @@ allocate_overflow(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *of
 		spin_unlock(&tree->state->spin);
 		if (found)
 			return tree->replicas == NULL ? TREE_OK
-			                              : replicas_prepare(tree, pointer_make(memory_node, *offset, 0));
+			                              : replicas_prepare(tree, pointer_make(memory_node, *offset));
 		status = blocks_run_take(tree, memory_node, &taken);
 		if (status != TREE_OK)
 			return status;

@@ -229,7 +229,7 @@ freed_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, 
 		if (!good)
 			continue; /* to another unit */
 		*generation = header[HEADER_GENERATION] + 1;
-		*pointer = pointer_with_stamp(head.first, *generation);
+		*pointer = head.first;
 		return TREE_OK;
 	}
 	return TREE_NOT_FOUND;

@@ -41,7 +41,7 @@ place_is_empty(const uint64_t *line)
 bool
 place_is_own(const Tree *tree, uint32_t memory_node, const uint64_t *line, uint64_t offset)
 {
-	return line[HEADER_TREE] == tree->tree && line[HEADER_SELF] == pointer_make(memory_node, offset, 0);
+	return line[HEADER_TREE] == tree->tree && line[HEADER_SELF] == pointer_make(memory_node, offset);
 }
 
 bool

@@ -95,7 +95,7 @@ place_look(Reclaim *reclaim, const uint64_t *line, uint64_t offset, uint32_t lev
 
 	if (!empty && !freed)
 		return TREE_OK;
-	status = freed_put(tree, pointer_make(reclaim->memory_node, offset, 0), level,
+	status = freed_put(tree, pointer_make(reclaim->memory_node, offset), level,
 	                   empty ? reclaim->header.generation : line[HEADER_GENERATION]);
 	if (status == TREE_OK)
 		reclaim->bytes += node_bytes(&tree->geometry, level);

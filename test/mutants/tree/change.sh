@@ -42,9 +42,6 @@ mutate healed_in_another_epoch sim_explore tree_heal_leaf \
 	's/if \(critical_same_epoch\(handle, leaf\)\)/if (true)/'
 mutate leaf_fences_not_checked torture=domains-16 insert_place \
 	's/if \(in->path.fences_known && separator_equal.*?\)\)\n/if (true)\n/s'
-# With small nodes: a pointer's stamp hint proves nothing, and inner nodes split all the time.
-mutate hint_believed torture=domains-16 insert_place \
-	's/if \(in->path.fences_known && separator_equal.*?\)\)\n/if (in->path.fences_known \&\& ((in->path.pointer ^ node[HEADER_GENERATION]) \& STAMP_HINT_MASK) == 0)\n/s' small
 mutate fences_not_checked test_tree_faults insert_place \
 	's/if \(in->path.fences_known && separator_equal.*?\)\)\n/if (true)\n/s'
 mutate right_sibling_skipped test_tree_faults insert_place \

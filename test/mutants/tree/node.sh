@@ -88,3 +88,5 @@ mutate postings_stray test_node leaf_has_shape \
 	's/ \|\| !leaf_posting_stray\(g, node\)/ || leaf_posting_stray != NULL/'
 mutate levels_without_end test_node inner_has_shape \
 	's/node_level\(node\) >= LEVELS_MAX \|\| //'
+mutate stamps_of_pointers_believed "test_node test_damage" pointer_address \
+	's/return pointer & ~STAMP_MASK;/return pointer;/'
