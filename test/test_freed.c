@@ -141,21 +141,9 @@ kinds_are_apart(void **state)
 }
 
 static void
-read_line(uint64_t pointer, uint64_t *line)
+access_line(FabricOpcode opcode, uint64_t pointer, uint64_t *line)
 {
-	FabricOp op = {.opcode = FABRIC_READ,
-	               .region = FABRIC_NODES,
-	               .length = LINE_BYTES,
-	               .offset = pointer_offset(pointer),
-	               .buffer = line};
-
-	assert_int_equal(access_execute(tree, pointer_memory_node(pointer), &op, 1), TREE_OK);
-}
-
-static void
-write_line(uint64_t pointer, uint64_t *line)
-{
-	FabricOp op = {.opcode = FABRIC_WRITE,
+	FabricOp op = {.opcode = (uint8_t) opcode,
 	               .region = FABRIC_NODES,
 	               .length = LINE_BYTES,
 	               .offset = pointer_offset(pointer),
@@ -171,7 +159,7 @@ readers_reject(void **state)
 	_Alignas(LINE_BYTES) uint64_t line[LINE_WORDS];
 	Node before = put_new(0, 0), freed = put_new(0, 0);
 
-	read_line(freed.pointer, line);
+	access_line(FABRIC_READ, freed.pointer, line);
 	assert_int_equal(line[HEADER_TREE], records[0].tree);
 	assert_int_equal(line[HEADER_SELF], pointer_address(freed.pointer));
 	assert_true(line[HEADER_GENERATION] > freed.generation);
@@ -253,9 +241,9 @@ damaged_list(Damage damage, uint32_t level)
 	         pointer_offset(freed.pointer) / STATE_UNIT_BYTES);
 	must_put(tree, &behind);
 	must_put(tree, &freed);
-	read_line(freed.pointer, line);
+	access_line(FABRIC_READ, freed.pointer, line);
 	damage(line);
-	write_line(freed.pointer, line);
+	access_line(FABRIC_WRITE, freed.pointer, line);
 	return freed;
 }
 

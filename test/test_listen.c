@@ -74,11 +74,7 @@ join(FabricServer *server, const char *key_file, uint64_t cluster, TestChannel *
 static void
 test_keys_come_and_go(void **state)
 {
-	FabricServerOptions options = fabric_process_options(&node);
-	FabricService service = {0};
-	FabricServer *server = NULL;
-	FabricMemoryState memory_state;
-	char detail[FABRIC_DETAIL_BYTES];
+	LocalServer local = local_server(&node);
 	char paths[3][192];
 	FabricKeys one[3];
 	FabricKeys keys = {0};
@@ -96,20 +92,20 @@ test_keys_come_and_go(void **state)
 	make_key(paths[2], "red", '3', &one[2]);
 	for (int i = 0; i < 2; i++)
 		keys.keys[keys.count++] = one[i].keys[0];
-	options.listen = "127.0.0.1:0";
-	options.keys = &keys;
-	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
-	assert_int_not_equal(fabric_server_port(server), 0);
-	assert_int_equal(join(server, paths[0], 1001, &channels[0]), FABRIC_OK);
-	assert_int_equal(join(server, paths[1], 1002, &channels[1]), FABRIC_OK);
-	assert_int_equal(join(server, paths[2], 1003, &channels[2]), FABRIC_DENIED);
-	assert_int_equal(join(server, paths[1], 1001, &channels[2]), FABRIC_DENIED);
-	assert_string_equal(fabric_server_tenant(server, 1), "red");
-	assert_string_equal(fabric_server_tenant(server, 2), "blue");
+	local.options.listen = "127.0.0.1:0";
+	local.options.keys = &keys;
+	assert_int_equal(local_server_open(&local), FABRIC_OK);
+	assert_int_not_equal(fabric_server_port(local.server), 0);
+	assert_int_equal(join(local.server, paths[0], 1001, &channels[0]), FABRIC_OK);
+	assert_int_equal(join(local.server, paths[1], 1002, &channels[1]), FABRIC_OK);
+	assert_int_equal(join(local.server, paths[2], 1003, &channels[2]), FABRIC_DENIED);
+	assert_int_equal(join(local.server, paths[1], 1001, &channels[2]), FABRIC_DENIED);
+	assert_string_equal(fabric_server_tenant(local.server, 1), "red");
+	assert_string_equal(fabric_server_tenant(local.server, 2), "blue");
 
 	/* What is red's, blue can neither see nor change; each has lock words of its own. */
-	fabric_server_node_range(server, &first, &end);
-	assert_int_equal(fabric_server_commit(server, 1, first, FABRIC_UNIT_BYTES), FABRIC_OK);
+	fabric_server_node_range(local.server, &first, &end);
+	assert_int_equal(fabric_server_commit(local.server, 1, first, FABRIC_UNIT_BYTES), FABRIC_OK);
 	write = op_write(first, &word, 8);
 	read = op_read(first, &word, 8);
 	assert_int_equal(fabric_execute(channels[0].endpoint, &write, 1), FABRIC_OK);
@@ -128,12 +124,12 @@ test_keys_come_and_go(void **state)
 
 	/* Red gets a second key: nobody is disturbed.  Its first one goes: who came with that does, too. */
 	keys.keys[keys.count++] = one[2].keys[0];
-	assert_int_equal(fabric_server_set_keys(server, &keys), FABRIC_OK);
+	assert_int_equal(fabric_server_set_keys(local.server, &keys), FABRIC_OK);
 	assert_int_equal(fabric_execute(channels[0].endpoint, &read, 1), FABRIC_OK);
-	assert_int_equal(join(server, paths[2], 1003, &channels[2]), FABRIC_OK);
+	assert_int_equal(join(local.server, paths[2], 1003, &channels[2]), FABRIC_OK);
 	keys.keys[0] = keys.keys[--keys.count];
-	assert_int_equal(fabric_server_set_keys(server, &keys), FABRIC_OK);
-	assert_int_equal(fabric_server_channels(server), 2);
+	assert_int_equal(fabric_server_set_keys(local.server, &keys), FABRIC_OK);
+	assert_int_equal(fabric_server_channels(local.server), 2);
 	assert_int_equal(fabric_execute(channels[0].endpoint, &read, 1), FABRIC_LOST);
 	assert_int_equal(fabric_reset(channels[0].endpoint), FABRIC_DENIED);
 	assert_int_equal(fabric_execute(channels[1].endpoint, &read, 1), FABRIC_OK);
@@ -141,17 +137,17 @@ test_keys_come_and_go(void **state)
 	assert_true(word == 9);
 	for (int i = 0; i < 3; i++)
 		channel_close(&channels[i]);
-	fabric_server_close(server, 0, false);
+	fabric_server_close(local.server, 0, false);
 
 	/* The numbers stay with the names, whoever comes first. */
-	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
-	assert_int_equal(memory_state, FABRIC_MEMORY_CLEAN);
-	assert_int_equal(join(server, paths[1], 1002, &channels[1]), FABRIC_OK);
-	assert_string_equal(fabric_server_tenant(server, 1), "red");
-	assert_string_equal(fabric_server_tenant(server, 2), "blue");
-	assert_string_equal(fabric_server_tenant(server, 3), "");
+	assert_int_equal(local_server_open(&local), FABRIC_OK);
+	assert_int_equal(local.memory_state, FABRIC_MEMORY_CLEAN);
+	assert_int_equal(join(local.server, paths[1], 1002, &channels[1]), FABRIC_OK);
+	assert_string_equal(fabric_server_tenant(local.server, 1), "red");
+	assert_string_equal(fabric_server_tenant(local.server, 2), "blue");
+	assert_string_equal(fabric_server_tenant(local.server, 3), "");
 	channel_close(&channels[1]);
-	fabric_server_close(server, 0, false);
+	fabric_server_close(local.server, 0, false);
 	for (int i = 0; i < 3; i++)
 		unlink(paths[i]);
 }
@@ -190,58 +186,50 @@ come(FabricServer *server, uint32_t number, uint64_t cluster)
 static void
 test_numbers_of_tenants(void **state)
 {
-	FabricServerOptions options = fabric_process_options(&node);
-	FabricService service = {0};
-	FabricServer *server = NULL;
-	FabricMemoryState memory_state;
+	LocalServer local = local_server(&node);
 	FabricKeys keys;
 	char path[192];
-	char detail[FABRIC_DETAIL_BYTES];
 	TestChannel channel;
 
 	snprintf(path, sizeof(path), "%s/key", node.directory);
 	make_key(path, "unproven", '7', &keys);
 	/* The identity is that of a key here, and what is behind it another one. */
 	keys.keys[0].key[0] ^= 1;
-	options.listen = "127.0.0.1:0";
-	options.keys = &keys;
-	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
-	assert_int_equal(join(server, path, 1001, &channel), FABRIC_DENIED);
-	assert_string_equal(fabric_server_tenant(server, 1), "");
+	local.options.listen = "127.0.0.1:0";
+	local.options.keys = &keys;
+	assert_int_equal(local_server_open(&local), FABRIC_OK);
+	assert_int_equal(join(local.server, path, 1001, &channel), FABRIC_DENIED);
+	assert_string_equal(fabric_server_tenant(local.server, 1), "");
 
 	for (uint32_t i = 100; i < 100 + 3 * FABRIC_MAX_TENANTS; i++)
-		assert_int_equal(come(server, i, 0), FABRIC_OK);
+		assert_int_equal(come(local.server, i, 0), FABRIC_OK);
 	for (uint32_t i = 1; i <= FABRIC_MAX_TENANTS; i++)
-		assert_int_equal(come(server, i, 1000 + i), FABRIC_OK);
-	assert_int_equal(come(server, 50, 1050), FABRIC_DENIED);
-	assert_int_equal(come(server, 50, 0), FABRIC_DENIED);
+		assert_int_equal(come(local.server, i, 1000 + i), FABRIC_OK);
+	assert_int_equal(come(local.server, 50, 1050), FABRIC_DENIED);
+	assert_int_equal(come(local.server, 50, 0), FABRIC_DENIED);
 	/* Who has a number is not concerned. */
-	assert_int_equal(come(server, 4, 1004), FABRIC_OK);
+	assert_int_equal(come(local.server, 4, 1004), FABRIC_OK);
 
-	fabric_server_close(server, 0, false);
-	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
+	fabric_server_close(local.server, 0, false);
+	assert_int_equal(local_server_open(&local), FABRIC_OK);
 	for (uint32_t i = 1; i <= FABRIC_MAX_TENANTS; i++)
 	{
-		if (strcmp(fabric_server_tenant(server, i), "tenant3") == 0)
-			fabric_server_forget_tenant(server, i);
+		if (strcmp(fabric_server_tenant(local.server, i), "tenant3") == 0)
+			fabric_server_forget_tenant(local.server, i);
 	}
 	/* Its cluster is anybody's. */
-	assert_int_equal(come(server, 4, 1003), FABRIC_OK);
-	assert_int_equal(come(server, 50, 1050), FABRIC_OK);
-	assert_int_equal(come(server, 3, 1103), FABRIC_DENIED);
-	fabric_server_close(server, 0, false);
+	assert_int_equal(come(local.server, 4, 1003), FABRIC_OK);
+	assert_int_equal(come(local.server, 50, 1050), FABRIC_OK);
+	assert_int_equal(come(local.server, 3, 1103), FABRIC_DENIED);
+	fabric_server_close(local.server, 0, false);
 	unlink(path);
 }
 
 static void
 test_listening(void **state)
 {
-	FabricServerOptions options = fabric_process_options(&node);
-	FabricService service = {0};
-	FabricServer *server = NULL;
-	FabricMemoryState memory_state;
+	LocalServer local = local_server(&node);
 	FabricKeys keys = {.count = 1};
-	char detail[FABRIC_DETAIL_BYTES];
 	const struct
 	{
 		const char *listen;
@@ -268,21 +256,21 @@ test_listening(void **state)
 	{
 		FabricStatus status;
 
-		options.listen = cases[i].listen;
-		options.keys = cases[i].keyed ? &keys : NULL;
-		options.insecure_loopback = cases[i].insecure;
-		status = fabric_server_open(&options, &service, &server, &memory_state, detail);
+		local.options.listen = cases[i].listen;
+		local.options.keys = cases[i].keyed ? &keys : NULL;
+		local.options.insecure_loopback = cases[i].insecure;
+		status = local_server_open(&local);
 		if (status != cases[i].status)
-			fail_msg("%s: %s: %s", cases[i].listen, fabric_status_name(status), detail);
+			fail_msg("%s: %s: %s", cases[i].listen, fabric_status_name(status), local.detail);
 		if (status == FABRIC_OK)
 		{
-			assert_int_not_equal(fabric_server_port(server), 0);
-			assert_int_equal(fabric_server_set_keys(server, &keys),
+			assert_int_not_equal(fabric_server_port(local.server), 0);
+			assert_int_equal(fabric_server_set_keys(local.server, &keys),
 			                 cases[i].keyed ? FABRIC_OK : FABRIC_NOT_SUPPORTED);
-			fabric_server_close(server, 0, false);
+			fabric_server_close(local.server, 0, false);
 		}
 		else
-			assert_true(strlen(detail) > 0);
+			assert_true(strlen(local.detail) > 0);
 	}
 }
 

@@ -292,11 +292,7 @@ static void
 test_huge_pages(void **state)
 {
 	static const char *const policies[] = {"size=64m,huge=always", "size=64m,huge=advise"};
-	FabricServerOptions options = fabric_process_options(&node);
-	FabricService service = {0};
-	FabricServer *server;
-	FabricMemoryState memory_state;
-	char detail[FABRIC_DETAIL_BYTES];
+	LocalServer local = local_server(&node);
 	char directory[192];
 	char path[224];
 	uint64_t first, end;
@@ -305,33 +301,32 @@ test_huge_pages(void **state)
 	if (!mount_here("tmpfs", "size=64m", directory, sizeof(directory)))
 		skip();
 	snprintf(path, sizeof(path), "%s/memory", directory);
-	options.memory_path = path;
-	options.huge_pages = FABRIC_HUGE_ON;
-	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail),
-	                 FABRIC_NOT_SUPPORTED);
-	assert_non_null(strstr(detail, "huge pages"));
-	options.huge_pages = FABRIC_HUGE_TRY;
-	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
-	fabric_server_close(server, 0, true);
+	local.options.memory_path = path;
+	local.options.huge_pages = FABRIC_HUGE_ON;
+	assert_int_equal(local_server_open(&local), FABRIC_NOT_SUPPORTED);
+	assert_non_null(strstr(local.detail, "huge pages"));
+	local.options.huge_pages = FABRIC_HUGE_TRY;
+	assert_int_equal(local_server_open(&local), FABRIC_OK);
+	fabric_server_close(local.server, 0, true);
 	umount2(directory, MNT_DETACH);
-	options.huge_pages = FABRIC_HUGE_ON;
+	local.options.huge_pages = FABRIC_HUGE_ON;
 	for (int i = 0; i < 2; i++)
 	{
 		if (!mount_here("tmpfs", policies[i], directory, sizeof(directory)))
 			skip(); /* a kernel without them */
-		assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
-		fabric_server_node_range(server, &first, &end);
+		assert_int_equal(local_server_open(&local), FABRIC_OK);
+		fabric_server_node_range(local.server, &first, &end);
 		for (int round = 0; round < 2; round++)
 		{
-			uint8_t *unit = fabric_server_node(server, first, FABRIC_UNIT_BYTES);
+			uint8_t *unit = fabric_server_node(local.server, first, FABRIC_UNIT_BYTES);
 
-			assert_int_equal(fabric_server_commit(server, 0, first, FABRIC_UNIT_BYTES), FABRIC_OK);
+			assert_int_equal(fabric_server_commit(local.server, 0, first, FABRIC_UNIT_BYTES), FABRIC_OK);
 			for (uint32_t k = 0; k < FABRIC_UNIT_BYTES; k++)
 				assert_int_equal(unit[k], 0);
 			memset(unit, 1, FABRIC_UNIT_BYTES);
-			fabric_server_release(server, first, FABRIC_UNIT_BYTES);
+			fabric_server_release(local.server, first, FABRIC_UNIT_BYTES);
 		}
-		fabric_server_close(server, 0, true);
+		fabric_server_close(local.server, 0, true);
 		umount2(directory, MNT_DETACH);
 	}
 }
@@ -351,11 +346,7 @@ static void
 test_hugetlbfs(void **state)
 {
 	const uint64_t sizes[] = {8 * SMALL_NODE_BYTES, FABRIC_MAX_NODE_BYTES, SMALL_NODE_BYTES};
-	FabricServerOptions options = fabric_process_options(&node);
-	FabricService service = {0};
-	FabricServer *server;
-	FabricMemoryState memory_state;
-	char detail[FABRIC_DETAIL_BYTES];
+	LocalServer local = local_server(&node);
 	char directory[192];
 	char path[224];
 	uint64_t first, end;
@@ -365,49 +356,49 @@ test_hugetlbfs(void **state)
 	if (!mount_here("hugetlbfs", "pagesize=2M", directory, sizeof(directory)))
 		skip();
 	snprintf(path, sizeof(path), "%s/memory", directory);
-	options.memory_path = path;
-	options.huge_pages = FABRIC_HUGE_ON;
-	status = fabric_server_open(&options, &service, &server, &memory_state, detail);
+	local.options.memory_path = path;
+	local.options.huge_pages = FABRIC_HUGE_ON;
+	status = local_server_open(&local);
 	if (status == FABRIC_NO_MEMORY)
 	{
-		assert_non_null(strstr(detail, "hugetlbfs"));
+		assert_non_null(strstr(local.detail, "hugetlbfs"));
 		skip();
 	}
 	assert_int_equal(status, FABRIC_OK);
-	fabric_server_node_range(server, &first, &end);
+	fabric_server_node_range(local.server, &first, &end);
 	for (int round = 0; round < 4; round++)
 	{
-		uint8_t *unit = fabric_server_node(server, first, FABRIC_UNIT_BYTES);
+		uint8_t *unit = fabric_server_node(local.server, first, FABRIC_UNIT_BYTES);
 
-		assert_int_equal(memory_state, round < 2 ? FABRIC_MEMORY_NEW : FABRIC_MEMORY_CLEAN);
-		assert_int_equal(fabric_server_commit(server, 0, first, FABRIC_UNIT_BYTES), FABRIC_OK);
+		assert_int_equal(local.memory_state, round < 2 ? FABRIC_MEMORY_NEW : FABRIC_MEMORY_CLEAN);
+		assert_int_equal(fabric_server_commit(local.server, 0, first, FABRIC_UNIT_BYTES), FABRIC_OK);
 		for (uint32_t k = 0; k < FABRIC_UNIT_BYTES; k++)
 			assert_int_equal(unit[k], 0);
 		memset(unit, 1, FABRIC_UNIT_BYTES);
-		fabric_server_release(server, first, FABRIC_UNIT_BYTES);
+		fabric_server_release(local.server, first, FABRIC_UNIT_BYTES);
 		if (round < 1 || round == 3)
 			continue;
-		fabric_server_close(server, 0, false);
-		assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
+		fabric_server_close(local.server, 0, false);
+		assert_int_equal(local_server_open(&local), FABRIC_OK);
 	}
-	memset(commit_unit(server, first), 7, FABRIC_UNIT_BYTES);
+	memset(commit_unit(local.server, first), 7, FABRIC_UNIT_BYTES);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 	{
 		uint64_t before = end;
 
-		fabric_server_close(server, 0, false);
-		options.node_bytes = sizes[i];
-		options.max_channels += i == 0 ? 400 : 0;
-		assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
-		assert_int_equal(memory_state, FABRIC_MEMORY_CLEAN);
-		fabric_server_node_range(server, &first, &end);
+		fabric_server_close(local.server, 0, false);
+		local.options.node_bytes = sizes[i];
+		local.options.max_channels += i == 0 ? 400 : 0;
+		assert_int_equal(local_server_open(&local), FABRIC_OK);
+		assert_int_equal(local.memory_state, FABRIC_MEMORY_CLEAN);
+		fabric_server_node_range(local.server, &first, &end);
 		/* There is no pool with so many pages. */
 		assert_int_equal(end - first, sizes[i] == FABRIC_MAX_NODE_BYTES ? before - first : sizes[i]);
-		assert_int_equal(*(uint8_t *) fabric_server_node(server, first, 1), 7);
-		memset(commit_unit(server, end - FABRIC_UNIT_BYTES), 8, FABRIC_UNIT_BYTES);
-		fabric_server_release(server, end - FABRIC_UNIT_BYTES, FABRIC_UNIT_BYTES);
+		assert_int_equal(*(uint8_t *) fabric_server_node(local.server, first, 1), 7);
+		memset(commit_unit(local.server, end - FABRIC_UNIT_BYTES), 8, FABRIC_UNIT_BYTES);
+		fabric_server_release(local.server, end - FABRIC_UNIT_BYTES, FABRIC_UNIT_BYTES);
 	}
-	fabric_server_close(server, 0, true);
+	fabric_server_close(local.server, 0, true);
 }
 
 /* Overwrites bytes of the memory segment while no daemon runs. */
@@ -484,20 +475,16 @@ test_damaged_segments_are_set_aside(void **state)
 static void
 expect_left_alone(const char *path, const char *why)
 {
-	FabricServerOptions options = fabric_process_options(&node);
-	FabricService service = {0};
-	FabricServer *server = NULL;
-	FabricMemoryState memory_state;
-	char detail[FABRIC_DETAIL_BYTES] = "";
+	LocalServer local = local_server(&node);
 	struct stat before, after;
 	FabricStatus status;
 
 	assert_int_equal(lstat(path, &before), 0);
-	status = fabric_server_open(&options, &service, &server, &memory_state, detail);
+	status = local_server_open(&local);
 	if (status != FABRIC_DENIED && status != FABRIC_UNREACHABLE)
 		fail_msg("%s: %s", why, fabric_status_name(status));
-	if (strstr(detail, why) == NULL || strstr(detail, path) == NULL)
-		fail_msg("\"%s\" is not in \"%s\"", why, detail);
+	if (strstr(local.detail, why) == NULL || strstr(local.detail, path) == NULL)
+		fail_msg("\"%s\" is not in \"%s\"", why, local.detail);
 	assert_int_equal(lstat(path, &after), 0);
 	assert_true(before.st_ino == after.st_ino && before.st_size == after.st_size &&
 	            before.st_mode == after.st_mode && before.st_mtim.tv_nsec == after.st_mtim.tv_nsec);
@@ -617,20 +604,16 @@ test_memory_cut_short(void **state)
 static void
 test_one_daemon_by_any_name(void **state)
 {
-	FabricServerOptions options = fabric_process_options(&node);
-	FabricService service = {0};
-	FabricServer *server = NULL;
-	FabricMemoryState memory_state;
-	char detail[FABRIC_DETAIL_BYTES] = "";
+	LocalServer local = local_server(&node);
 	char other[192], lock[200];
 
 	snprintf(other, sizeof(other), "%s2", node.memory_path);
 	snprintf(lock, sizeof(lock), "%s.lock", other);
 	assert_int_equal(rename(node.memory_path, other), 0);
-	options.memory_path = other;
-	options.socket_path = lock; /* never comes to it */
-	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_EXISTS);
-	assert_non_null(strstr(detail, "by another name"));
+	local.options.memory_path = other;
+	local.options.socket_path = lock; /* never comes to it */
+	assert_int_equal(local_server_open(&local), FABRIC_EXISTS);
+	assert_non_null(strstr(local.detail, "by another name"));
 	assert_int_equal(service_info(node.address).generation, 1);
 	assert_int_equal(rename(other, node.memory_path), 0);
 	unlink(lock);
@@ -639,29 +622,24 @@ test_one_daemon_by_any_name(void **state)
 static void
 test_one_daemon(void **state)
 {
-	FabricServerOptions options = fabric_process_options(&node);
-	FabricService service = {0};
-	FabricServer *server = NULL;
-	FabricMemoryState memory_state;
-	char detail[FABRIC_DETAIL_BYTES] = "";
+	LocalServer local = local_server(&node);
 	char other[192];
 
-	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_EXISTS);
-	assert_null(server);
-	assert_true(strlen(detail) > 0);
+	assert_int_equal(local_server_open(&local), FABRIC_EXISTS);
+	assert_null(local.server);
+	assert_true(strlen(local.detail) > 0);
 	/* Nor at the same socket with other memory; the one that is served is not disturbed. */
 	snprintf(other, sizeof(other), "%s2", node.memory_path);
-	options.memory_path = other;
-	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_EXISTS);
+	local.options.memory_path = other;
+	assert_int_equal(local_server_open(&local), FABRIC_EXISTS);
 	assert_int_equal(service_info(node.address).generation, 1);
 	unlink(other);
 	snprintf(other, sizeof(other), "%s2.lock", node.memory_path);
 	unlink(other);
-	options.memory_path = "/nowhere/memory";
-	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail),
-	                 FABRIC_UNREACHABLE);
-	options.max_channels = 0;
-	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_RANGE);
+	local.options.memory_path = "/nowhere/memory";
+	assert_int_equal(local_server_open(&local), FABRIC_UNREACHABLE);
+	local.options.max_channels = 0;
+	assert_int_equal(local_server_open(&local), FABRIC_RANGE);
 }
 
 static void
@@ -727,11 +705,7 @@ count_warnings(void *argument, FabricLogLevel level, const char *message)
 static void
 test_room_is_told(void **state)
 {
-	FabricServerOptions options = fabric_process_options(&node);
-	FabricService service = {0};
-	FabricServer *server;
-	FabricMemoryState memory_state;
-	char detail[FABRIC_DETAIL_BYTES];
+	LocalServer local = local_server(&node);
 	char directory[192];
 	char path[224];
 	uint64_t first, end;
@@ -740,34 +714,35 @@ test_room_is_told(void **state)
 	if (!mount_here("tmpfs", "size=16m", directory, sizeof(directory)))
 		skip();
 	snprintf(path, sizeof(path), "%s/memory", directory);
-	options.memory_path = path;
-	options.log = count_warnings;
-	options.node_bytes = 8u << 20;
+	local.options.memory_path = path;
+	local.options.log = count_warnings;
+	local.options.node_bytes = 8u << 20;
 	room_warnings = size_warnings = 0;
-	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
-	fabric_server_close(server, 0, true);
+	assert_int_equal(local_server_open(&local), FABRIC_OK);
+	fabric_server_close(local.server, 0, true);
 	assert_int_equal(size_warnings, 0);
-	options.node_bytes = 32u << 20;
-	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
+	local.options.node_bytes = 32u << 20;
+	assert_int_equal(local_server_open(&local), FABRIC_OK);
 	assert_int_equal(size_warnings, 1);
 	assert_int_equal(room_warnings, 0);
-	fabric_server_node_range(server, &first, &end);
+	fabric_server_node_range(local.server, &first, &end);
 	for (uint32_t round = 1; round <= 2; round++)
 	{
 		uint64_t taken = 0;
 
-		while (fabric_server_commit(server, 0, first + taken, FABRIC_UNIT_BYTES) == FABRIC_OK)
+		while (fabric_server_commit(local.server, 0, first + taken, FABRIC_UNIT_BYTES) == FABRIC_OK)
 			taken += FABRIC_UNIT_BYTES;
 		assert_int_equal(room_warnings, round);
 		/* One unit less is nearly full still. */
-		fabric_server_release(server, first + taken - FABRIC_UNIT_BYTES, FABRIC_UNIT_BYTES);
+		fabric_server_release(local.server, first + taken - FABRIC_UNIT_BYTES, FABRIC_UNIT_BYTES);
 		assert_int_equal(
-			fabric_server_commit(server, 0, first + taken - FABRIC_UNIT_BYTES, FABRIC_UNIT_BYTES), FABRIC_OK);
+			fabric_server_commit(local.server, 0, first + taken - FABRIC_UNIT_BYTES, FABRIC_UNIT_BYTES),
+			FABRIC_OK);
 		assert_int_equal(room_warnings, round);
 		for (uint64_t offset = 0; offset < taken; offset += FABRIC_UNIT_BYTES)
-			fabric_server_release(server, first + offset, FABRIC_UNIT_BYTES);
+			fabric_server_release(local.server, first + offset, FABRIC_UNIT_BYTES);
 	}
-	fabric_server_close(server, 0, true);
+	fabric_server_close(local.server, 0, true);
 }
 
 static void

@@ -145,6 +145,20 @@ fabric_process_options(const FabricProcess *process)
 	};
 }
 
+LocalServer
+local_server(const FabricProcess *process)
+{
+	return (LocalServer){.options = fabric_process_options(process)};
+}
+
+FabricStatus
+local_server_open(LocalServer *local)
+{
+	static const FabricService service;
+
+	return fabric_server_open(&local->options, &service, &local->server, &local->memory_state, local->detail);
+}
+
 int
 fabric_process_serve(const FabricProcess *process, int ready)
 {

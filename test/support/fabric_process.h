@@ -100,6 +100,19 @@ extern int fabric_process_teardown(void **state);
 /* How it is served, as far as every memory node has it; paths are the process's own. */
 extern FabricServerOptions fabric_process_options(const FabricProcess *process);
 
+/* A server in this process, with the files of a memory node that is not running, and without a service. */
+typedef struct LocalServer
+{
+	FabricServerOptions options;
+	FabricServer *server; /* NULL: it was not opened */
+	FabricMemoryState memory_state;
+	char detail[FABRIC_DETAIL_BYTES]; /* why not */
+} LocalServer;
+
+/* One that is not open yet, for whoever changes its options first. */
+extern LocalServer local_server(const FabricProcess *process);
+extern FabricStatus local_server_open(LocalServer *local);
+
 /* Serves in this process until SIGTERM; reports readiness by closing `ready`, if that is not -1. */
 extern int fabric_process_serve(const FabricProcess *process, int ready);
 
