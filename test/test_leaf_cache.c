@@ -116,13 +116,13 @@ test_counts(void **state)
 
 /* An insert's round trips, of a key that is new. */
 static uint64_t
-insert_trips(const Hand *hand, uint32_t i)
+insert_trips(const LeafHandle *handle, uint32_t i)
 {
-	const TestClient *with = hand == &mine ? &client : &second;
+	const TestClient *with = handle == &mine ? &client : &other_client;
 	Cost cost;
 
 	cost_begin(with, &cost);
-	insert(hand, i);
+	insert(handle, i);
 	cost_end(with, &cost);
 	return cost.fabric.round_trips;
 }

@@ -81,7 +81,7 @@ static void
 look_before(void)
 {
 	assert_int_equal(trips(&mine, 1000, false), 1);
-	when(&second, false, "WRITE", look_behind);
+	when(&other_client, false, "WRITE", look_behind);
 }
 
 /* From before a write is posted until it is acknowledged. */
@@ -92,7 +92,7 @@ test_write_meets_read(void **state)
 	fill(200);
 	assert_int_equal(trips(&mine, 1000, false), 1);
 	assert_int_equal(trips(&mine, 1000, false), 0);
-	when(&second, true, "WRITE", look_before);
+	when(&other_client, true, "WRITE", look_before);
 	insert(&theirs, 1000);
 	assert_null(midway.act);
 	/* The writer has brought it up to date. */
@@ -105,7 +105,7 @@ lose_chain(void)
 {
 	FabricFaultPlan plan = {.seed = 1, .fail_operation = 1};
 
-	assert_int_equal(fabric_fault_set(second.endpoints[0], &plan), FABRIC_OK);
+	assert_int_equal(fabric_fault_set(other_client.endpoints[0], &plan), FABRIC_OK);
 	test_node_kill(&nodes[0]);
 }
 
@@ -120,19 +120,19 @@ test_doubt(void **state)
 	fill(200);
 	assert_int_equal(trips(&mine, 1000, false), 1);
 	assert_int_equal(trips(&mine, 1000, false), 0);
-	when(&second, true, "WRITE", lose_chain);
+	when(&other_client, true, "WRITE", lose_chain);
 	assert_int_equal(tree_insert(theirs.tree, &key, &wal, &hit), TREE_UNREACHABLE);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(trips(&mine, 1000, false), 1);
 	/* Its channel has ended with the memory node. */
-	hand_close(&mine);
+	handle_close(&mine);
 	assert_int_equal(test_client_close(&client), TREE_OK);
 	test_node_restart(&nodes[0]);
 	test_client_open(&client, &instance, 0);
-	hand_open(&mine, &client);
-	assert_int_equal(fabric_fault_set(second.endpoints[0], NULL), FABRIC_OK);
+	handle_open(&mine, &client);
+	assert_int_equal(fabric_fault_set(other_client.endpoints[0], NULL), FABRIC_OK);
 	assert_int_equal(trips(&mine, 1000, false), 1);
-	assert_int_equal(lock_clean_up(second.tree), TREE_OK);
+	assert_int_equal(lock_clean_up(other_client.tree), TREE_OK);
 	assert_int_equal(trips(&mine, 1000, false), 1);
 	assert_int_equal(trips(&mine, 1000, false), 0);
 	must_insert(theirs.tree, &key, false);
@@ -418,15 +418,15 @@ test_killed(void **state)
 		assert_in_range(trips(&mine, i, true), 0, 2);
 	}
 	/* The next incarnation begins without images. */
-	hand_close(&theirs);
-	hand_close(&mine);
-	assert_int_equal(test_client_close(&second), TREE_OK);
+	handle_close(&theirs);
+	handle_close(&mine);
+	assert_int_equal(test_client_close(&other_client), TREE_OK);
 	assert_int_equal(test_client_close(&client), TREE_OK);
 	test_instance_attach(&instance);
 	test_client_open(&client, &instance, 0);
-	test_client_open(&second, &instance, 1);
-	hand_open(&mine, &client);
-	hand_open(&theirs, &second);
+	test_client_open(&other_client, &instance, 1);
+	handle_open(&mine, &client);
+	handle_open(&theirs, &other_client);
 	assert_int_equal(test_tree_entries(mine.tree), KEYS + 100);
 	assert_int_equal(counts_of(&mine).hits, 0);
 	assert_int_equal(trips(&mine, 5, true), 0);
@@ -512,11 +512,11 @@ static void
 crowd_body(int number, void *argument)
 {
 	TestClient own;
-	Hand hand;
+	LeafHandle handle;
 	bool writes = number < WRITERS;
 
 	test_client_open(&own, &instance, 2 + (uint32_t) number);
-	hand_open(&hand, &own);
+	handle_open(&handle, &own);
 	for (uint32_t i = 0; i < (writes ? WRITTEN : 8 * WRITTEN); i++)
 	{
 		uint32_t writer = writes ? (uint32_t) number : i % WRITERS;
@@ -527,18 +527,18 @@ crowd_body(int number, void *argument)
 
 		if (writes)
 		{
-			demand(tree_insert(hand.tree, &key, &wal, &hit) == TREE_OK && !hit);
+			demand(tree_insert(handle.tree, &key, &wal, &hit) == TREE_OK && !hit);
 			__atomic_store_n(done, i + 1, __ATOMIC_RELEASE);
 		}
 		else if (written > 0)
 		{
 			key = key_of(writer * WRITTEN + (uint32_t) written - 1);
-			demand(look_up(&hand, &key) == TREE_OK);
+			demand(look_up(&handle, &key) == TREE_OK);
 			key = key_of(writer * WRITTEN + (uint32_t) (i % written));
-			demand(look_up(&hand, &key) == TREE_OK);
+			demand(look_up(&handle, &key) == TREE_OK);
 		}
 	}
-	hand_close(&hand);
+	handle_close(&handle);
 	demand(test_client_close(&own) == TREE_OK);
 	if (!test_threads)
 		_exit(0);

@@ -10,22 +10,21 @@
 static TreeTechniques techniques;
 static TreeRecord record;
 
-Hand mine;
-Hand theirs;
-TestClient second;
+LeafHandle mine;
+LeafHandle theirs;
 
 void
-hand_open(Hand *hand, TestClient *with)
+handle_open(LeafHandle *handle, TestClient *with)
 {
-	hand->tree = open_tree(with, &record);
-	assert_int_equal(tree_scan_open(hand->tree, &hand->scan), TREE_OK);
+	handle->tree = open_tree(with, &record);
+	assert_int_equal(tree_scan_open(handle->tree, &handle->scan), TREE_OK);
 }
 
 void
-hand_close(Hand *hand)
+handle_close(LeafHandle *handle)
 {
-	tree_scan_close(hand->scan);
-	tree_close(hand->tree);
+	tree_scan_close(handle->scan);
+	tree_close(handle->tree);
 }
 
 void
@@ -35,11 +34,10 @@ begin(const TreeFormat *format, uint64_t bytes, uint32_t percent)
 	techniques.exclusive = true;
 	test_techniques = &techniques;
 	test_leaf_cache = (TestLeafCache){.bytes = bytes, .admission_percent = percent};
-	assert_int_equal(fixture_start(NULL), 0);
-	test_client_open(&second, &instance, 1);
+	fixture_open(&(FixtureOptions){.two_clients = true});
 	test_tree_create(&client, format, &record);
-	hand_open(&mine, &client);
-	hand_open(&theirs, &second);
+	handle_open(&mine, &client);
+	handle_open(&theirs, &other_client);
 	/* Otherwise it is the time. */
 	client.tree->random = 1;
 }
@@ -47,10 +45,9 @@ begin(const TreeFormat *format, uint64_t bytes, uint32_t percent)
 void
 end(void)
 {
-	hand_close(&theirs);
-	hand_close(&mine);
-	assert_int_equal(test_client_close(&second), TREE_OK);
-	assert_int_equal(fixture_stop(NULL), 0);
+	handle_close(&theirs);
+	handle_close(&mine);
+	fixture_close();
 	test_techniques = NULL;
 	test_leaf_cache = (TestLeafCache){0};
 }
@@ -62,11 +59,11 @@ key_of(uint32_t i)
 }
 
 void
-insert(const Hand *hand, uint32_t i)
+insert(const LeafHandle *handle, uint32_t i)
 {
 	TreeKey key = key_of(i);
 
-	must_insert(hand->tree, &key, false);
+	must_insert(handle->tree, &key, false);
 }
 
 void
@@ -78,34 +75,34 @@ fill(uint32_t count)
 }
 
 TreeStatus
-look_up(const Hand *hand, const TreeKey *key)
+look_up(const LeafHandle *handle, const TreeKey *key)
 {
-	return look_up_key(hand->scan, hand->tree, key);
+	return look_up_key(handle->scan, handle->tree, key);
 }
 
 uint64_t
-trips(const Hand *hand, uint32_t i, bool expected)
+trips(const LeafHandle *handle, uint32_t i, bool expected)
 {
-	const TestClient *with = hand == &mine ? &client : &second;
+	const TestClient *with = handle == &mine ? &client : &other_client;
 	TreeKey key = key_of(i);
 	Cost cost;
 
 	cost_begin(with, &cost);
-	assert_int_equal(look_up(hand, &key), expected ? TREE_OK : TREE_END);
+	assert_int_equal(look_up(handle, &key), expected ? TREE_OK : TREE_END);
 	cost_end(with, &cost);
 	assert_int_equal(cost.fabric.written_bytes, 0);
 	assert_int_equal(cost.fabric.reads, cost.fabric.round_trips);
-	assert_int_equal(cost.fabric.read_bytes, cost.fabric.reads * hand->tree->geometry.leaf_bytes);
+	assert_int_equal(cost.fabric.read_bytes, cost.fabric.reads * handle->tree->geometry.leaf_bytes);
 	assert_int_equal(cost.tree.lookups, 1);
 	return cost.fabric.round_trips;
 }
 
 TreeLeafCounts
-counts_of(const Hand *hand)
+counts_of(const LeafHandle *handle)
 {
 	TreeLeafCounts counts;
 
-	tree_client_leaf_counts(hand->tree->client, &counts);
+	tree_client_leaf_counts(handle->tree->client, &counts);
 	return counts;
 }
 

@@ -16,34 +16,33 @@
 #define SCARCE frames_set_bytes(LEAF_WAYS, NODE_MAX_BYTES / LEAF_GROUP)
 
 /* A handle of a client. */
-typedef struct Hand
+typedef struct LeafHandle
 {
 	Tree *tree;
 	TreeScan *scan;
-} Hand;
+} LeafHandle;
 
-extern Hand mine;         /* of the fixture's client */
-extern Hand theirs;       /* of the second one */
-extern TestClient second; /* with slot 1 */
+extern LeafHandle mine;   /* of the fixture's client */
+extern LeafHandle theirs; /* of the other one */
 
-extern void hand_open(Hand *hand, TestClient *with);
-extern void hand_close(Hand *hand);
+extern void handle_open(LeafHandle *handle, TestClient *with);
+extern void handle_close(LeafHandle *handle);
 
 /* Starts it, with so much room for images and an empty tree; so many of 100 leaves are admitted, 0: as ever. */
 extern void begin(const TreeFormat *format, uint64_t bytes, uint32_t percent);
 extern void end(void);
 
 extern TreeKey key_of(uint32_t i);
-extern void insert(const Hand *hand, uint32_t i);
+extern void insert(const LeafHandle *handle, uint32_t i);
 /* Numbers 0..count-1. */
 extern void fill(uint32_t count);
 
 /* As a lookup of an index does: all entries of the key, which is one. */
-extern TreeStatus look_up(const Hand *hand, const TreeKey *key);
+extern TreeStatus look_up(const LeafHandle *handle, const TreeKey *key);
 /* Looks number i up; returns the round trips. */
-extern uint64_t trips(const Hand *hand, uint32_t i, bool expected);
+extern uint64_t trips(const LeafHandle *handle, uint32_t i, bool expected);
 
-extern TreeLeafCounts counts_of(const Hand *hand);
+extern TreeLeafCounts counts_of(const LeafHandle *handle);
 extern LeafTable *table(void);
 
 #endif /* SHERMAN_TEST_LEAF_FIXTURE_H */
