@@ -106,9 +106,9 @@ CREATE FUNCTION chains(query text, OUT result bigint, OUT few boolean) LANGUAGE 
 DECLARE
 	before bigint;
 BEGIN
-	SELECT round_trips INTO before FROM sherman_counters WHERE index = 'scattered_k'::regclass;
+	SELECT round_trips INTO before FROM sherman_stat_indexes WHERE indexrelid = 'scattered_k'::regclass;
 	EXECUTE query INTO result;
-	SELECT round_trips - before < 100 INTO few FROM sherman_counters WHERE index = 'scattered_k'::regclass;
+	SELECT round_trips - before < 100 INTO few FROM sherman_stat_indexes WHERE indexrelid = 'scattered_k'::regclass;
 END $$;
 SELECT * FROM chains('SELECT sum(v) FROM scattered WHERE k = ANY (ARRAY(SELECT i * 180 FROM generate_series(1, 1000) i))');
 SELECT * FROM chains('SELECT sum(v) FROM (SELECT v FROM scattered WHERE k = ANY (ARRAY(SELECT i * 180 FROM generate_series(1, 1000) i)) ORDER BY k DESC) s');

@@ -113,7 +113,7 @@ CREATE MATERIALIZED VIEW summary AS SELECT few, count(*) FROM source GROUP BY fe
 CREATE INDEX summary_few ON summary USING sherman (few);
 REFRESH MATERIALIZED VIEW summary;
 SELECT sherman_check('summary_few', true);
-SELECT index, state, reason FROM sherman_indexes WHERE state <> 'ok';
+SELECT indexrelid::regclass, state, reason FROM sherman_stat_indexes WHERE state <> 'ok';
 
 DROP MATERIALIZED VIEW summary;
 DROP TABLE source, widened, parts, likeness;

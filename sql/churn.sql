@@ -21,9 +21,9 @@ BEGIN
 END $$;
 CALL churn(5);
 
-SELECT i.node_bytes < 1.3 * pg_relation_size('churn_b') AS within FROM sherman_indexes i WHERE index = 'churn_s'::regclass;
-SELECT index, dead_removals > 10000 AS removed FROM sherman_counters WHERE index IN ('churn_s'::regclass, 'churn_t'::regclass)
-ORDER BY index::text;
+SELECT i.node_bytes < 1.3 * pg_relation_size('churn_b') AS within FROM sherman_stat_indexes i WHERE indexrelid = 'churn_s'::regclass;
+SELECT indexrelid::regclass, dead_removals > 10000 AS removed FROM sherman_stat_indexes WHERE indexrelid IN ('churn_s'::regclass, 'churn_t'::regclass)
+ORDER BY indexrelid::regclass::text;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SELECT count(filler), sum(v), sum(k) FROM churn WHERE k >= 0;
@@ -52,14 +52,14 @@ BEGIN
 			PERFORM pg_current_xact_id();
 			COMMIT;
 			PERFORM count(filler) FROM queue WHERE k >= 0;
-			EXIT WHEN (SELECT dead_marks >= 40 * i FROM sherman_counters WHERE index = 'queue_k'::regclass);
+			EXIT WHEN (SELECT dead_marks >= 40 * i FROM sherman_stat_indexes WHERE indexrelid = 'queue_k'::regclass);
 			PERFORM pg_sleep(0.02);
 		END LOOP;
 	END LOOP;
 END $$;
 CALL run_queue(15);
-SELECT leaves < 5 AS few_leaves FROM sherman_indexes WHERE index = 'queue_k'::regclass;
-SELECT dead_marks, dead_removals > 400 AS removed FROM sherman_counters WHERE index = 'queue_k'::regclass;
+SELECT leaves < 5 AS few_leaves FROM sherman_stat_indexes WHERE indexrelid = 'queue_k'::regclass;
+SELECT dead_marks, dead_removals > 400 AS removed FROM sherman_stat_indexes WHERE indexrelid = 'queue_k'::regclass;
 SELECT sherman_check('queue_k', true);
 
 DROP TABLE churn, queue;

@@ -26,7 +26,7 @@ BEGIN
 		CALL settle();
 		UPDATE churn SET v = v + 1;
 		INSERT INTO sizes SELECT keys, round, node_bytes::numeric / pg_relation_size('churn_b')
-		FROM sherman_indexes WHERE index = 'churn_s'::regclass;
+		FROM sherman_stat_indexes WHERE indexrelid = 'churn_s'::regclass;
 	END LOOP;
 	COMMIT;
 	PERFORM sherman_check('churn_s', true);

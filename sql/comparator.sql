@@ -66,7 +66,7 @@ CREATE INDEX f_v ON f USING sherman (v fussy_ops);
 SELECT max(errors) > 30 AS many, sum(errors) > 1500 AS all
 FROM generate_series(1, 500) i, LATERAL insist(format('INSERT INTO f VALUES (%s, fussy_key(%s)) RETURNING id', i, i));
 SELECT count(*), count(DISTINCT id), sherman_check('f_v', true) FROM f;
-SELECT height > 1 AS height, leaves > 10 AS leaves, entries >= 500 AS entries FROM sherman_indexes WHERE index = 'f_v'::regclass;
+SELECT height > 1 AS height, leaves > 10 AS leaves, entries >= 500 AS entries FROM sherman_stat_indexes WHERE indexrelid = 'f_v'::regclass;
 
 -- Many at once, as one error undoes them all.
 SELECT errors > 20 AS errors, answer FROM
@@ -122,13 +122,13 @@ RESET enable_bitmapscan;
 -- Builds: each that fails is gone, and of an index that is built anew the old tree stays.
 SELECT errors > 20 AS errors FROM insist('CREATE INDEX f_second ON f USING sherman (v fussy_ops, id)');
 SELECT sherman_check('f_second', true);
-SELECT tree AS before FROM sherman_indexes WHERE index = 'f_v'::regclass \gset
+SELECT tree AS before FROM sherman_stat_indexes WHERE indexrelid = 'f_v'::regclass \gset
 SET fussy.calls = 300;
 REINDEX INDEX f_v;
 SET fussy.calls = 0;
-SELECT tree = :'before' AS same_tree, state FROM sherman_indexes WHERE index = 'f_v'::regclass;
+SELECT tree = :'before' AS same_tree, state FROM sherman_stat_indexes WHERE indexrelid = 'f_v'::regclass;
 SELECT errors > 20 AS errors FROM insist('REINDEX INDEX f_v');
-SELECT tree <> :'before' AS other_tree, state FROM sherman_indexes WHERE index = 'f_v'::regclass;
+SELECT tree <> :'before' AS other_tree, state FROM sherman_stat_indexes WHERE indexrelid = 'f_v'::regclass;
 SET fussy.calls = 500;
 CREATE INDEX CONCURRENTLY f_third ON f USING sherman (v fussy_ops);
 SET fussy.calls = 0;
@@ -155,7 +155,7 @@ SELECT count(*), count(DISTINCT v), sherman_check('x_v_excl', true) FROM x;
 -- And all of it once more without errors.
 INSERT INTO f SELECT i, fussy_key(i) FROM generate_series(1001, 1500) i;
 SELECT count(*), sherman_check('f_v', true) FROM f;
-SELECT index, state FROM sherman_indexes WHERE index IN ('f_v'::regclass, 'x_v_excl'::regclass) ORDER BY index::text;
+SELECT indexrelid::regclass, state FROM sherman_stat_indexes WHERE indexrelid IN ('f_v'::regclass, 'x_v_excl'::regclass) ORDER BY indexrelid::regclass::text;
 
 -- A comparator that queries through an index of its own: each keeps what it holds in mind of its tree.
 CREATE TABLE ranks (k int PRIMARY KEY, rank int);

@@ -29,6 +29,6 @@ ALTER TABLE t DROP CONSTRAINT t_code_key, ADD CONSTRAINT t_code_key UNIQUE (code
 ALTER TABLE child DROP CONSTRAINT child_pkey, ADD CONSTRAINT child_pkey UNIQUE (id);
 SELECT * FROM methods;
 INSERT INTO t (id) VALUES (50);
-SELECT index, sherman_check(index, true) FROM sherman_indexes WHERE index::text ~ '^(retyped\.)?(t|child)_' ORDER BY index::text;
+SELECT indexrelid::regclass, sherman_check(indexrelid, true) FROM sherman_stat_indexes WHERE indexrelid::regclass::text ~ '^(retyped\.)?(t|child)_' ORDER BY indexrelid::regclass::text;
 SET client_min_messages = error;
 DROP SCHEMA retyped CASCADE;

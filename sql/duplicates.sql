@@ -25,7 +25,7 @@ CREATE INDEX dup_btree_b ON dup_btree (b DESC, k) WITH (deduplicate_items = off)
 
 -- What a row takes, of node memory.
 CREATE FUNCTION row_bytes(index regclass) RETURNS numeric LANGUAGE sql AS $$
-	SELECT round(node_bytes / entries::numeric, 1) FROM sherman_indexes WHERE sherman_indexes.index = row_bytes.index;
+	SELECT round(node_bytes / entries::numeric, 1) FROM sherman_stat_indexes WHERE sherman_stat_indexes.indexrelid = row_bytes.index;
 $$;
 SELECT row_bytes('dup_k') <= 10 AS bigint, row_bytes('dup_u') <= 10 AS uuid, row_bytes('dup_b') <= 10 AS two_columns;
 SELECT sherman_relation_size('dup_k') <= 13 * 50000 AS extents;

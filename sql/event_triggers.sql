@@ -45,7 +45,7 @@ SELECT c.relname, a.amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE
 -- One that raises: the index is gone with its transaction, and the table is as it was.
 CREATE EVENT TRIGGER heard_refuse ON ddl_command_end EXECUTE FUNCTION heard.refuse();
 CREATE INDEX forbidden ON heard.t USING sherman (v);
-SELECT count(*) FROM sherman_indexes WHERE index::text LIKE '%forbidden%';
+SELECT count(*) FROM sherman_stat_indexes WHERE indexrelid::regclass::text LIKE '%forbidden%';
 CREATE INDEX allowed ON heard.t USING sherman (v);
 DROP EVENT TRIGGER heard_refuse;
 
@@ -65,5 +65,5 @@ DROP EVENT TRIGGER heard_end;
 DROP EVENT TRIGGER heard_drop;
 DROP EVENT TRIGGER heard_rewrite;
 INSERT INTO heard.made SELECT i, i FROM generate_series(1, 500) i;
-SELECT index, sherman_check(index, true) FROM sherman_indexes WHERE index::text LIKE 'heard.%' ORDER BY index::text;
+SELECT indexrelid::regclass, sherman_check(indexrelid, true) FROM sherman_stat_indexes WHERE indexrelid::regclass::text LIKE 'heard.%' ORDER BY indexrelid::regclass::text;
 DROP SCHEMA heard CASCADE;

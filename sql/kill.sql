@@ -17,7 +17,7 @@ BEGIN
 		PERFORM pg_current_xact_id();
 		COMMIT;
 		PERFORM count(filler) FROM kill_t WHERE k > 0;
-		SELECT dead_marks INTO marks FROM sherman_counters WHERE index = 'kill_k'::regclass;
+		SELECT dead_marks INTO marks FROM sherman_stat_indexes WHERE indexrelid = 'kill_k'::regclass;
 		EXIT WHEN marks >= wanted;
 		PERFORM pg_sleep(0.02);
 	END LOOP;
@@ -30,7 +30,7 @@ SELECT sherman_check('kill_k', true);
 
 -- The dead rows' TIDs become free with VACUUM, and are taken by rows with the same keys, and with others.
 VACUUM (INDEX_CLEANUP ON) kill_t;
-SELECT entries FROM sherman_indexes WHERE index = 'kill_k'::regclass;
+SELECT entries FROM sherman_stat_indexes WHERE indexrelid = 'kill_k'::regclass;
 INSERT INTO kill_t SELECT i, i, 'y' FROM generate_series(3, 3000, 6) i;
 INSERT INTO kill_t SELECT i, 5000 - i, 'y' FROM generate_series(6, 3000, 6) i;
 SELECT count(filler), count(DISTINCT k), sum(k) FROM kill_t WHERE k > 0;

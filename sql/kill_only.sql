@@ -17,7 +17,7 @@ BEGIN
 		PERFORM pg_current_xact_id();
 		COMMIT;
 		EXECUTE query;
-		SELECT dead_marks INTO marks FROM sherman_counters WHERE index = 'kill_only_k'::regclass;
+		SELECT dead_marks INTO marks FROM sherman_stat_indexes WHERE indexrelid = 'kill_only_k'::regclass;
 		EXIT WHEN marks >= wanted;
 		PERFORM pg_sleep(0.02);
 	END LOOP;

@@ -12,7 +12,7 @@ CREATE TABLE c_sherman (LIKE c_btree INCLUDING DEFAULTS);
 CREATE FUNCTION same(OUT rows bigint, OUT same boolean, OUT problems bigint) LANGUAGE sql AS $$
 	SELECT (SELECT count(*) FROM c_sherman),
 		NOT EXISTS (TABLE c_btree EXCEPT ALL TABLE c_sherman) AND NOT EXISTS (TABLE c_sherman EXCEPT ALL TABLE c_btree),
-		(SELECT sum(sherman_check(indexrelid, true)) FROM sherman_indexes JOIN pg_index ON indexrelid = index WHERE indrelid = 'c_sherman'::regclass)
+		(SELECT sum(sherman_check(indexrelid, true)) FROM sherman_stat_indexes WHERE relid = 'c_sherman'::regclass)
 $$;
 
 -- without an index, and with several

@@ -29,7 +29,7 @@ CALL fill(10);
 SELECT name, count(*), max(nodes) FILTER (WHERE round = 10) <= 1.2 * max(nodes) FILTER (WHERE round = 1) AS nodes,
 	max(node_bytes) FILTER (WHERE round = 10) <= 1.2 * max(node_bytes) FILTER (WHERE round = 1) AS node_bytes,
 	max(bytes) FILTER (WHERE round = 10) <= 1.2 * max(bytes) FILTER (WHERE round = 1)
-		+ 524288 * (SELECT count(*) - 1 FROM sherman_memory_nodes) AS bytes
+		+ 524288 * (SELECT count(*) - 1 FROM sherman_stat_memory_nodes) AS bytes
 	FROM sizes GROUP BY name ORDER BY name;
 SELECT sherman_check('space_id', true), sherman_check('space_k', true), sherman_check('space_t', true);
 SELECT agrees('SELECT id, k FROM space WHERE id >= 0 ORDER BY id'), agrees('SELECT k FROM space WHERE k >= 0 ORDER BY k DESC'),
@@ -46,19 +46,19 @@ SELECT agrees('SELECT id, k FROM space WHERE id >= 0 ORDER BY id'), sherman_chec
 CREATE TABLE given (id bigint) WITH (autovacuum_enabled = off);
 CREATE INDEX given_id ON given USING sherman (id);
 INSERT INTO given SELECT generate_series(1, 200000);
-SELECT bytes AS before, (SELECT sum(memory_used) FROM sherman_memory_nodes) AS used FROM sherman_indexes WHERE index = 'given_id'::regclass \gset
+SELECT total_bytes AS before, (SELECT sum(used_bytes) FROM sherman_stat_memory_nodes) AS used FROM sherman_stat_indexes WHERE indexrelid = 'given_id'::regclass \gset
 DELETE FROM given WHERE id <= 180000;
 CALL settle();
 VACUUM given;
-SELECT bytes < :before * 0.65 AS less, sherman_relation_size('given_id') = bytes AS agree FROM sherman_indexes WHERE index = 'given_id'::regclass;
-SELECT (SELECT sum(memory_used) FROM sherman_memory_nodes) < :used - :before * 0.35 AS less;
+SELECT total_bytes < :before * 0.65 AS less, sherman_relation_size('given_id') = total_bytes AS agree FROM sherman_stat_indexes WHERE indexrelid = 'given_id'::regclass;
+SELECT (SELECT sum(used_bytes) FROM sherman_stat_memory_nodes) < :used - :before * 0.35 AS less;
 SELECT agrees('SELECT id FROM given WHERE id >= 0 ORDER BY id'), sherman_check('given_id', true);
 DELETE FROM given;
 CALL settle();
 VACUUM given;
-SELECT bytes < :before * 0.6 AS less FROM sherman_indexes WHERE index = 'given_id'::regclass;
+SELECT total_bytes < :before * 0.6 AS less FROM sherman_stat_indexes WHERE indexrelid = 'given_id'::regclass;
 INSERT INTO given SELECT generate_series(1, 200000);
-SELECT bytes <= :before * 1.2 AS as_before FROM sherman_indexes WHERE index = 'given_id'::regclass;
+SELECT total_bytes <= :before * 1.2 AS as_before FROM sherman_stat_indexes WHERE indexrelid = 'given_id'::regclass;
 SELECT agrees('SELECT id FROM given WHERE id >= 0 ORDER BY id'), sherman_check('given_id', true);
 DROP TABLE space, sizes, given;
 DROP FUNCTION agrees, by_table_too;

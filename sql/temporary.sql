@@ -9,7 +9,7 @@ DECLARE o oid;
 BEGIN
 	FOR "table", index, o, state, has_tree IN
 		SELECT t.relname, c.relname, c.oid, s.state, s.tree IS NOT NULL
-		FROM sherman_indexes s JOIN pg_class c ON c.oid = s.index JOIN pg_index i ON i.indexrelid = c.oid
+		FROM sherman_stat_indexes s JOIN pg_class c ON c.oid = s.indexrelid JOIN pg_index i ON i.indexrelid = c.oid
 			JOIN pg_class t ON t.oid = i.indrelid
 		WHERE t.relnamespace = pg_my_temp_schema() AND t.relname LIKE wanted ORDER BY 1, 2
 	LOOP

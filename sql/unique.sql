@@ -192,7 +192,7 @@ CREATE INDEX cost_plain ON cost USING sherman (k);
 CREATE UNIQUE INDEX cost_unique ON cost USING sherman (k);
 INSERT INTO cost SELECT i * 10, 0 FROM generate_series(1, 2000) i;
 CREATE FUNCTION round_trips(name regclass) RETURNS bigint LANGUAGE sql AS
-	'SELECT round_trips - leaf_misses FROM sherman_counters WHERE index = name';
+	'SELECT round_trips - leaf_cache_misses FROM sherman_stat_indexes WHERE indexrelid = name';
 SELECT round_trips('cost_plain') AS plain, round_trips('cost_unique') AS "unique" \gset
 DO $$BEGIN FOR i IN 1..1000 LOOP INSERT INTO cost VALUES (i * 10 + 5, 0); END LOOP; END$$;
 SELECT (round_trips('cost_unique') - :unique - (round_trips('cost_plain') - :plain)) / 1000.0 <= 0.05 AS none_more;

@@ -5,8 +5,8 @@ CREATE INDEX queue_k ON queue USING sherman (k);
 INSERT INTO queue SELECT i FROM generate_series(1, 30000) i;
 CREATE TABLE costs (round int, leaf_reads bigint, leaves bigint) WITH (autovacuum_enabled = off);
 CREATE FUNCTION note_costs(round int) RETURNS void LANGUAGE sql AS $$
-	INSERT INTO costs SELECT round, leaf_reads, leaves FROM sherman_counters JOIN sherman_indexes USING (index)
-	WHERE index = 'queue_k'::regclass;
+	INSERT INTO costs SELECT round, leaf_reads, leaves FROM sherman_stat_indexes
+	WHERE indexrelid = 'queue_k'::regclass;
 $$;
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/settle.psql'

@@ -8,37 +8,37 @@ CREATE INDEX views_btree ON views_t USING btree (id);
 SELECT sherman_version();
 -- One memory node or several, here or elsewhere.
 SELECT DISTINCT address LIKE transport || ':%' AS address, transport IN ('shm', 'tcp', 'verbs') AS transport, state,
-	memory_used > 0 AS used, memory_used <= memory_total AS bounded, reason, length(uuid) AS uuid, generation > 0 AS generation,
+	used_bytes > 0 AS used, used_bytes <= total_bytes AS bounded, reason, length(uuid) AS uuid, generation > 0 AS generation,
 	capabilities LIKE '%chains of%' AS capabilities
-FROM sherman_memory_nodes;
-SELECT index, memory_nodes <@ (SELECT array_agg(position) FROM sherman_memory_nodes) AS memory_nodes
-FROM sherman_indexes WHERE index = 'views_id'::regclass AND memory_nodes <> '{}';
+FROM sherman_stat_memory_nodes;
+SELECT indexrelname, memory_nodes <@ (SELECT array_agg(position) FROM sherman_stat_memory_nodes) AS memory_nodes
+FROM sherman_stat_indexes WHERE indexrelid = 'views_id'::regclass AND memory_nodes <> '{}';
 
-SELECT index, state, reason, height, leaves > 50 AS leaves, nodes > leaves AS nodes, node_bytes > 50000 AS node_bytes,
-	bytes >= node_bytes AS bytes, entries
-FROM sherman_indexes WHERE index::text LIKE 'views%' ORDER BY index::text;
-SELECT count(*) AS never_broken FROM sherman_indexes WHERE index::text LIKE 'views%' AND broken_at IS NULL;
+SELECT indexrelname, state, reason, height, leaves > 50 AS leaves, nodes > leaves AS nodes, node_bytes > 50000 AS node_bytes,
+	total_bytes >= node_bytes AS total_bytes, entries
+FROM sherman_stat_indexes WHERE indexrelid::regclass::text LIKE 'views%' ORDER BY indexrelname;
+SELECT count(*) AS never_broken FROM sherman_stat_indexes WHERE indexrelid::regclass::text LIKE 'views%' AND broken_at IS NULL;
 SELECT bool_and(transport <> 'shm' OR capabilities LIKE 'operations atomic, lines atomic, %lock words in the host''s memory') AS vouched_for
-FROM sherman_memory_nodes;
+FROM sherman_stat_memory_nodes;
 SELECT sherman_relation_size('views_id') > pg_relation_size('views_id') AS more_than_its_metapage;
 
 -- Counters count.
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
-SELECT lookups AS before, read_bytes AS read_before, written_bytes AS written_before, cache_hits AS hits_before,
+SELECT lookups AS before, read_bytes AS read_before, written_bytes AS written_before, inner_cache_hits AS hits_before,
 	lock_acquisitions AS locks_before
-FROM sherman_counters WHERE index = 'views_id'::regclass \gset
+FROM sherman_stat_indexes WHERE indexrelid = 'views_id'::regclass \gset
 SELECT count(*) FROM views_t a WHERE a.id = 1;
 INSERT INTO views_t VALUES (6000, 'six');
 DROP INDEX views_btree;
 SELECT count(*) FROM views_t a WHERE a.id = 6000;
 SELECT lookups - :before > 0 AS lookups, inserts, round_trips >= inserts AS round_trips, extents >= 0 AS extents,
 	read_bytes - :read_before > 500 AS read_bytes, written_bytes - :written_before >= 16 AS written_bytes,
-	cache_hits - :hits_before > 0 AS cache_hits, lock_acquisitions - :locks_before > 0 AS lock_acquisitions
-FROM sherman_counters WHERE index = 'views_id'::regclass;
-SELECT count(*) = 33 + 1 AS columns FROM pg_attribute WHERE attrelid = 'sherman_counters'::regclass AND attnum > 0;
+	inner_cache_hits - :hits_before > 0 AS inner_cache_hits, lock_acquisitions - :locks_before > 0 AS lock_acquisitions
+FROM sherman_stat_indexes WHERE indexrelid = 'views_id'::regclass;
 
 -- The views of 1.0 say what those say that took their places, and a database and its tables are as large as their indexes.
+SELECT count(*) = 33 + 1 AS columns FROM pg_attribute WHERE attrelid = 'sherman_counters'::regclass AND attnum > 0;
 SELECT s.schemaname, s.relname, s.indexrelname, s.relid = 'views_t'::regclass AS relid, s.state, s.overflow_bytes = i.outside_bytes AS overflow_bytes,
 	s.total_bytes = i.bytes AS total_bytes, s.entries = i.entries AS entries, s.replicas IS NULL AS replicas, s.inserts = w.inserts AS inserts,
 	s.downlink_inserts = w.parent_posts AS downlink_inserts, s.wal_position_writes = w.stamp_writes AS wal_position_writes, s.stats_reset
@@ -78,6 +78,7 @@ SELECT sherman_collect() >= 0 AS collected;
 -- Sizes and states are for everybody, memory nodes for pg_monitor.
 CREATE ROLE regress_sherman_views;
 SET ROLE regress_sherman_views;
+-- By the names of 1.0, too.
 SELECT count(*) FROM sherman_indexes WHERE index::text LIKE 'views%';
 SELECT count(*) FROM sherman_counters WHERE index::text LIKE 'views%';
 SELECT count(*) > 0 AS memory_nodes FROM sherman_memory_nodes;
@@ -105,7 +106,7 @@ RESET ROLE;
 REVOKE pg_read_all_stats FROM regress_sherman_views;
 GRANT pg_monitor TO regress_sherman_views;
 SET ROLE regress_sherman_views;
-SELECT count(*) > 0 AS memory_nodes FROM sherman_memory_nodes;
+SELECT count(*) > 0 AS memory_nodes FROM sherman_stat_memory_nodes;
 RESET ROLE;
 
 -- Everything that has a name of its own says what it is for (\df+, \dv+).
@@ -119,7 +120,7 @@ WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e' AND
 -- What a failed build leaves behind says so, and is not used.
 CREATE TABLE views_failed AS SELECT g AS id FROM generate_series(0, 3) g;
 CREATE INDEX CONCURRENTLY views_quotient ON views_failed USING sherman ((12 / id));
-SELECT index, state, reason FROM sherman_indexes WHERE index = 'views_quotient'::regclass;
+SELECT indexrelname, state, reason FROM sherman_stat_indexes WHERE indexrelid = 'views_quotient'::regclass;
 SELECT count(*) FROM views_failed WHERE id > 1;
 DROP TABLE views_failed;
 

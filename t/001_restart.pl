@@ -24,7 +24,7 @@ $node->safe_psql(
 });
 my $answer = "SELECT id FROM words WHERE word BETWEEN '7' AND '72' ORDER BY word";
 my $expected = $node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_bitmapscan = off; $answer");
-my $tree = $node->safe_psql('postgres', q{SELECT tree FROM sherman_indexes WHERE index = 'words_word'::regclass});
+my $tree = $node->safe_psql('postgres', q{SELECT tree FROM sherman_stat_indexes WHERE indexrelid = 'words_word'::regclass});
 my ($memory) = memory_files($node);
 
 isnt($expected, '', 'the query has an answer');
@@ -36,10 +36,10 @@ for my $mode (qw(fast smart fast))
 	$node->stop($mode);
 	$node->start;
 	is(state_of($node, 'words_word'), 'ok', "index is good after a $mode restart");
-	is($node->safe_psql('postgres', q{SELECT tree FROM sherman_indexes WHERE index = 'words_word'::regclass}),
+	is($node->safe_psql('postgres', q{SELECT tree FROM sherman_stat_indexes WHERE indexrelid = 'words_word'::regclass}),
 		$tree, 'it is the same tree');
 	is(used($node), $used, 'it has the same memory');
-	is($node->safe_psql('postgres', q{SELECT inserts + extents FROM sherman_counters WHERE index = 'words_word'::regclass}),
+	is($node->safe_psql('postgres', q{SELECT inserts + extents FROM sherman_stat_indexes WHERE indexrelid = 'words_word'::regclass}),
 		'0', 'nothing was inserted into it');
 	ok(uses_index($node, 'words_word', $answer), 'the planner uses it');
 	is($node->safe_psql('postgres', "SET enable_seqscan = off; $answer"), $expected, 'it answers as before');

@@ -19,7 +19,7 @@ my $lookup = 'SELECT count(*) FROM changed WHERE id BETWEEN 10 AND 19';
 sub wait_for_recovery
 {
 	$node->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'the server does not come back';
-	$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes})
+	$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_stat_memory_nodes})
 	  or die 'the memory node is not attached';
 }
 
@@ -48,7 +48,7 @@ sub check_broken
 	my ($stdout, $stderr, $status);
 
 	is(state_of($node, 'changed_id'), 'broken', "$what: the changed index is broken");
-	isnt($node->safe_psql('postgres', q{SELECT reason FROM sherman_indexes WHERE index = 'changed_id'::regclass}),
+	isnt($node->safe_psql('postgres', q{SELECT reason FROM sherman_stat_indexes WHERE indexrelid = 'changed_id'::regclass}),
 		'', "$what: the view says why");
 	is(state_of($node, 'kept_id'), 'ok', "$what: the index that was not changed is good");
 	is(check_index($node, 'kept_id'), '0', "$what: and whole");
@@ -80,7 +80,7 @@ sub check_broken
 	$node->safe_psql('postgres', 'INSERT INTO changed SELECT generate_series(102001, 102100)');
 	$node->safe_psql('postgres', 'DELETE FROM changed WHERE id % 7 = 0');
 	$node->safe_psql('postgres', 'VACUUM changed');
-	is($node->safe_psql('postgres', 'SELECT broken_at IS NOT NULL FROM sherman_indexes WHERE index = \'changed_id\'::regclass'),
+	is($node->safe_psql('postgres', 'SELECT broken_at IS NOT NULL FROM sherman_stat_indexes WHERE indexrelid = \'changed_id\'::regclass'),
 		't', "$what: the skipped changes left their mark in the metapage");
 
 	$node->restart;

@@ -56,7 +56,7 @@ $node->stop;
 unlink $memory or die "could not remove $memory";
 $node->start;
 is(state_of($node, 'big_id'), 'broken', 'without its memory the index is broken');
-like($node->safe_psql('postgres', q{SELECT reason FROM sherman_indexes WHERE index = 'big_id'::regclass}),
+like($node->safe_psql('postgres', q{SELECT reason FROM sherman_stat_indexes WHERE indexrelid = 'big_id'::regclass}),
 	qr/memory/, 'the view says why');
 $node->safe_psql('postgres', 'INSERT INTO big VALUES (5000)');
 $node->safe_psql('postgres', 'REINDEX INDEX big_id');

@@ -22,7 +22,7 @@ sub owned
 {
 	my $database = shift // 'postgres';
 
-	return $node->safe_psql($database, 'SELECT coalesce(sum(bytes), 0) FROM sherman_indexes');
+	return $node->safe_psql($database, 'SELECT coalesce(sum(total_bytes), 0) FROM sherman_stat_indexes');
 }
 
 # Waits until the memory in use is what the indexes of this database own, and no more.
@@ -121,11 +121,11 @@ accounted('DROP in a prepared transaction');
 # The index's oid may change while its file and tree stay.
 sql(q{CREATE TABLE widened (c varchar(10)); INSERT INTO widened SELECT 'v' || g FROM generate_series(1, 3000) g; CREATE INDEX widened_c ON widened USING sherman (c)});
 my $oid = sql(q{SELECT 'widened_c'::regclass::oid});
-my $tree = sql(q{SELECT tree FROM sherman_indexes WHERE index = 'widened_c'::regclass});
+my $tree = sql(q{SELECT tree FROM sherman_stat_indexes WHERE indexrelid = 'widened_c'::regclass});
 sql('ALTER TABLE widened ALTER c TYPE varchar(20)');
 isnt(sql(q{SELECT 'widened_c'::regclass::oid}), $oid, 'ALTER TYPE made another index');
 is(sql('SELECT sherman_collect()'), '0', 'nothing is freed');
-is(sql(q{SELECT tree FROM sherman_indexes WHERE index = 'widened_c'::regclass}), $tree, 'it has the old tree');
+is(sql(q{SELECT tree FROM sherman_stat_indexes WHERE indexrelid = 'widened_c'::regclass}), $tree, 'it has the old tree');
 is(check_index($node, 'widened_c'), '0', 'which is whole');
 sql('DROP TABLE widened');
 accounted('DROP after ALTER TYPE');

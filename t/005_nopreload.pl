@@ -45,8 +45,8 @@ $node->start;
 
 is($node->safe_psql('postgres', 'SELECT count(*) FROM t WHERE id BETWEEN 1 AND 100'), '100', 'the table is read');
 ok(!uses_index($node, 't_id', 'SELECT * FROM t WHERE id = 5'), 'without the index');
-is($node->safe_psql('postgres', 'SELECT state FROM sherman_indexes WHERE index = \'t_id\'::regclass'), 'hidden', 'which is hidden');
-is($node->safe_psql('postgres', 'SELECT count(*) FROM sherman_memory_nodes'), '0', 'there is no memory node');
+is($node->safe_psql('postgres', 'SELECT state FROM sherman_stat_indexes WHERE indexrelid = \'t_id\'::regclass'), 'hidden', 'which is hidden');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM sherman_stat_memory_nodes'), '0', 'there is no memory node');
 command_ok([ 'pg_dump', '-d', $node->connstr('postgres'), '-f', $node->basedir . '/dump.sql' ], 'it is dumped');
 like(slurp_file($node->basedir . '/dump.sql'), qr/CREATE INDEX t_id ON public.t USING sherman \(id\)/, 'with its index');
 fails('INSERT INTO t VALUES (6000)', 'insert');

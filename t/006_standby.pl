@@ -33,9 +33,9 @@ $primary->wait_for_catchup($standby);
 is($standby->safe_psql('postgres', 'SELECT count(*) FROM t WHERE id BETWEEN 5990 AND 6010'), '11', 'the standby reads the table');
 ok(!uses_index($standby, 't_id', 'SELECT * FROM t WHERE id = 500'), 'without the index');
 is(state_of($standby, 't_id'), 'hidden', 'which is hidden');
-like($standby->safe_psql('postgres', 'SELECT reason FROM sherman_indexes') . $standby->safe_psql('postgres', 'SELECT reason FROM sherman_memory_nodes'),
+like($standby->safe_psql('postgres', 'SELECT reason FROM sherman_stat_indexes') . $standby->safe_psql('postgres', 'SELECT reason FROM sherman_stat_memory_nodes'),
 	qr/the server is in recovery.*this server is in recovery/, 'for that reason');
-is($standby->safe_psql('postgres', 'SELECT state FROM sherman_memory_nodes'), 'hidden', 'so is the memory node');
+is($standby->safe_psql('postgres', 'SELECT state FROM sherman_stat_memory_nodes'), 'hidden', 'so is the memory node');
 is(scalar memory_files($standby), 0, 'no memory was made');
 is(state_of($primary, 't_id'), 'ok', 'the primary\'s index is good');
 
@@ -50,7 +50,7 @@ is(check_index($primary, 't_id'), '0', 'REINDEX heals it');
 $primary->wait_for_catchup($standby);
 
 $standby->promote;
-$standby->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes})
+$standby->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_stat_memory_nodes})
   or die 'the promoted server does not attach';
 is(state_of($standby, 't_id'), 'broken', 'after promotion the index is broken: its memory is the primary\'s');
 $standby->wait_for_log(qr/WARNING:  1 of 1 sherman indexes of database "postgres" are broken\n.*DETAIL:  This server was promoted\. 1: /);

@@ -68,7 +68,7 @@ for my $index (qw(mix_key mix_word mix_id mix_partial))
 {
 	is(check_index($node, $index), '0', "$index is whole");
 }
-cmp_ok($node->safe_psql('postgres', q{SELECT inserts FROM sherman_counters WHERE index = 'mix_key'::regclass}),
+cmp_ok($node->safe_psql('postgres', q{SELECT inserts FROM sherman_stat_indexes WHERE indexrelid = 'mix_key'::regclass}),
 	'>', 100, 'there was something to do');
 is($node->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM mix WHERE key >= 0'),
 	$node->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM mix WHERE key >= 0'),

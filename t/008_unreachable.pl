@@ -44,7 +44,7 @@ sub admit_node
 	$node->safe_psql('postgres', 'ALTER SYSTEM RESET ALL');
 	$node->reload;
 	kill 'CONT', $memory_node;
-	$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached again';
+	$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}) or die 'not attached again';
 }
 
 $node->safe_psql(
@@ -66,7 +66,7 @@ is($session->query('EXECUTE lookup(5)'), '1', 'a prepared statement uses the ind
 shut_out();
 $busy->query('INSERT INTO grows SELECT g FROM generate_series(1, 100000) g');
 like($busy->{stderr}, qr/08006/, 'an insert that needs an extent fails with 08006');
-is($node->safe_psql('postgres', 'SELECT state FROM sherman_memory_nodes'), 'unreachable', 'nobody uses the memory node');
+is($node->safe_psql('postgres', 'SELECT state FROM sherman_stat_memory_nodes'), 'unreachable', 'nobody uses the memory node');
 is(state_of($node, 'quiet_id'), 'unreachable', 'indexes are unreachable');
 is($session->query('EXECUTE lookup(5)'), '1', 'the prepared statement is planned without the index');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM quiet WHERE id = 7'), '1', 'so are others');
@@ -93,7 +93,7 @@ is($reader->query('FETCH 1 FROM c'), '1', 'a cursor reads through the index');
 # The same, with a setting that prefers inserts to the index: the flag stays although its transaction is rolled back.
 shut_out();
 $busy->query('INSERT INTO grows SELECT g FROM generate_series(1, 100000) g');
-is($node->safe_psql('postgres', 'SELECT state FROM sherman_memory_nodes'), 'unreachable', 'shut out again');
+is($node->safe_psql('postgres', 'SELECT state FROM sherman_stat_memory_nodes'), 'unreachable', 'shut out again');
 $node->safe_psql('postgres', 'BEGIN; SET sherman.on_unavailable = break; INSERT INTO quiet VALUES (20000); ROLLBACK');
 is(state_of($node, 'quiet_id'), 'broken', 'the index is broken though the insert was rolled back');
 is($session->query('EXECUTE lookup(5)'), '1', 'the prepared statement answers');
@@ -128,7 +128,7 @@ $second->query_until(qr/begins/, "\\echo begins\nINSERT INTO waits VALUES (1);\n
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'transactionid'}) or die 'nobody waits';
 shut_out();
 $busy->query('INSERT INTO grows SELECT g FROM generate_series(1, 200000) g');
-$node->poll_query_until('postgres', q{SELECT state <> 'attached' FROM sherman_memory_nodes}) or die 'attached all the time';
+$node->poll_query_until('postgres', q{SELECT state <> 'attached' FROM sherman_stat_memory_nodes}) or die 'attached all the time';
 $first->query_safe('ROLLBACK');
 $second->query('SELECT 1');
 like($second->{stderr}, qr/ERROR:  08006: index "waits_k": memory node .* is not attached/, 'who has waited finds the index unreachable');
@@ -189,7 +189,7 @@ $node->append_conf('postgresql.conf', "synchronous_commit = on\nwal_writer_delay
 $node->start;
 $memory_node = undef;
 is(state_of($node, 'quiet_id'), 'broken', 'the index is broken after a crash at once');
-is($node->safe_psql('postgres', q{SELECT reason FROM sherman_indexes WHERE index = 'quiet_id'::regclass}),
+is($node->safe_psql('postgres', q{SELECT reason FROM sherman_stat_indexes WHERE indexrelid = 'quiet_id'::regclass}),
 	'a change was skipped while the memory node was away', 'by what its metapage says');
 
 $node->stop;

@@ -55,7 +55,7 @@ for my $round (1 .. 2)
 
 		# All indexes are being changed; then at any moment.
 		$node->poll_query_until('postgres',
-			"SELECT count(*) = 3 FROM sherman_counters WHERE index::text ~ '^mix_' AND inserts > 20") or die "no load: $out";
+			"SELECT count(*) = 3 FROM sherman_stat_indexes WHERE indexrelid::regclass::text ~ '^mix_' AND inserts > 20") or die "no load: $out";
 		usleep(int(rand(400_000)));
 		$node->safe_psql('postgres', 'VACUUM mix');
 		if ($how eq 'immediate')
@@ -74,7 +74,7 @@ for my $round (1 .. 2)
 			$node->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'the server does not come back';
 		}
 		IPC::Run::finish($bench);
-		$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached';
+		$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}) or die 'not attached';
 		for my $index (@indexes)
 		{
 			is(state_of($node, $index), 'broken', "round $round, $how: $index was being changed and is broken");
@@ -86,7 +86,7 @@ for my $round (1 .. 2)
 		{
 			is(check_index($node, $index), '0', "round $round, $how: $index is whole after REINDEX");
 		}
-		ok(wait_until_used($node, $node->safe_psql('postgres', 'SELECT sum(bytes) FROM sherman_indexes')),
+		ok(wait_until_used($node, $node->safe_psql('postgres', 'SELECT sum(total_bytes) FROM sherman_stat_indexes')),
 			"round $round, $how: the broken trees' memory comes back");
 		# The next round begins with a clean epoch.
 		$node->restart;

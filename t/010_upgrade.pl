@@ -43,11 +43,11 @@ $new->start;
 is($new->safe_psql('postgres', q{SELECT string_agg(conname || ' ' || amname || ' ' || coalesce(c.reloptions::text, ''), ', ' ORDER BY conname)
 	FROM pg_constraint JOIN pg_class c ON c.oid = conindid JOIN pg_am a ON a.oid = relam WHERE conrelid = 'k'::regclass}),
 	'k_mail_key sherman {sherman=true}, k_pkey sherman {sherman=true}, k_room_excl sherman ', 'constraints are sherman\'s as before');
-is($new->safe_psql('postgres', q{SELECT count(*) FROM sherman_indexes WHERE index::text LIKE 'k\\_%' AND state = 'broken'}), '3', 'and broken');
+is($new->safe_psql('postgres', q{SELECT count(*) FROM sherman_stat_indexes WHERE indexrelid::regclass::text LIKE 'k\\_%' AND state = 'broken'}), '3', 'and broken');
 is($new->safe_psql('postgres', 'SELECT n FROM k WHERE id = 5'), '5', 'whose table is read without them');
 like(($new->psql('postgres', 'INSERT INTO k VALUES (5)'))[2], qr/index "k_pkey" is broken/, 'and not changed');
 is(state_of($new, 't_id'), 'broken', 'the index is broken');
-like($new->safe_psql('postgres', q{SELECT reason FROM sherman_indexes WHERE index = 't_id'::regclass}),
+like($new->safe_psql('postgres', q{SELECT reason FROM sherman_stat_indexes WHERE indexrelid = 't_id'::regclass}),
 	qr/another database cluster/, 'the view says why');
 is($new->safe_psql('postgres', 'SELECT count(*) FROM t WHERE id = 5'), '1', 'queries go on without it');
 is($new->safe_psql('postgres', 'SELECT count(*) FROM u'), '500', 'the unlogged table is there');

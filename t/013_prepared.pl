@@ -40,7 +40,7 @@ sub shut_out
 	kill 'STOP', $memory_node;
 	$asks->query('INSERT INTO asks SELECT g FROM generate_series(1, 100000) g');
 	$asks->quit;
-	is(sql('SELECT state FROM sherman_memory_nodes'), 'unreachable', 'nobody uses the memory node');
+	is(sql('SELECT state FROM sherman_stat_memory_nodes'), 'unreachable', 'nobody uses the memory node');
 }
 
 # It answers again.  From now on sessions are patient again, unless they shall be shut out once more.
@@ -51,7 +51,7 @@ sub admit_node
 	sql('ALTER SYSTEM RESET ALL') if $patient;
 	$node->reload;
 	kill 'CONT', $memory_node;
-	$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached again';
+	$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}) or die 'not attached again';
 }
 
 sql(q{

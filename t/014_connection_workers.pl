@@ -19,7 +19,7 @@ sub figure
 {
 	my $column = shift;
 
-	return $node->safe_psql('postgres', "SELECT sum($column) FROM sherman_connection_workers");
+	return $node->safe_psql('postgres', "SELECT sum($column) FROM sherman_stat_connection_workers");
 }
 
 $node->safe_psql('postgres', q{
@@ -34,7 +34,7 @@ $node->safe_psql('postgres', q{
 });
 cmp_ok(figure('chains'), '>', 100, 'chains went through the workers');
 is(check_index($node, $_), '0', "$_ is whole") for qw(entries_id entries_name entries_both);
-is($node->safe_psql('postgres', 'SELECT max(connections) FROM sherman_connection_workers'),
+is($node->safe_psql('postgres', 'SELECT max(connections) FROM sherman_stat_connection_workers'),
 	1, 'no worker has more than one connection');
 
 # A load whose workers are ended again and again.
@@ -50,9 +50,9 @@ for my $round (1 .. 3)
 {
 	my $starts = figure('starts');
 
-	kill 'TERM', split(/\n/, $node->safe_psql('postgres', 'SELECT pid FROM sherman_connection_workers'));
+	kill 'TERM', split(/\n/, $node->safe_psql('postgres', 'SELECT pid FROM sherman_stat_connection_workers'));
 	ok( $node->poll_query_until('postgres',
-			"SELECT sum(starts) >= $starts + 2 AND count(pid) = 2 FROM sherman_connection_workers"),
+			"SELECT sum(starts) >= $starts + 2 AND count(pid) = 2 FROM sherman_stat_connection_workers"),
 		"ended workers are started again, round $round");
 }
 $load->finish;
@@ -78,7 +78,7 @@ is(check_index($node, 'load_value'), '0', 'its index is whole after cancels');
 $node->safe_psql('postgres', 'CREATE TABLE hot (id int); CREATE INDEX hot_id ON hot USING sherman (id)');
 my $hot = PostgreSQL::Test::Utils::tempdir() . '/hot.sql';
 my $counters = q{SELECT lock_waits > 0 AND handovers > 0, handovers <= lock_waits AND handover_images <= handovers
-	AND lock_acquisitions > 0 FROM sherman_counters WHERE index = 'hot_id'::regclass};
+	AND lock_acquisitions > 0 FROM sherman_stat_indexes WHERE indexrelid = 'hot_id'::regclass};
 append_to_file($hot, "INSERT INTO hot VALUES (1);\n");
 for my $round (1 .. 100)
 {
@@ -95,9 +95,9 @@ $node->command_ok(
 	[ 'pgbench', '-n', '-C', '-c', '8', '-t', '25', '-f', $script, '-h', $node->host, '-p', $node->port, 'postgres' ],
 	'a session for each transaction');
 cmp_ok(figure('calls'), '>=', $calls + 200, 'each of them was served');
-ok($node->poll_query_until('postgres', 'SELECT sum(clients) <= 1 FROM sherman_connection_workers'),
+ok($node->poll_query_until('postgres', 'SELECT sum(clients) <= 1 FROM sherman_stat_connection_workers'),
 	'and has given its slot back');
-is($node->safe_psql('postgres', 'SELECT sum(connections) FROM sherman_connection_workers'),
+is($node->safe_psql('postgres', 'SELECT sum(connections) FROM sherman_stat_connection_workers'),
 	2, 'over the same connections');
 is(check_index($node, 'load_value'), '0', 'its index is whole after short sessions');
 

@@ -96,8 +96,8 @@ for my $round (1 .. $rounds)
 	state_of($node, $indexes[0]);
 	# What a concurrent rebuild leaves behind when it is ended is invalid.
 	is($node->safe_psql('postgres', q{
-		SELECT string_agg(format('%s %s %s', index, state, reason), ', ') FROM sherman_indexes
-		WHERE state <> 'ok' AND (SELECT indisvalid FROM pg_index WHERE indexrelid = index)}),
+		SELECT string_agg(format('%s %s %s', indexrelid::regclass, state, reason), ', ') FROM sherman_stat_indexes
+		WHERE state <> 'ok' AND (SELECT indisvalid FROM pg_index i WHERE i.indexrelid = sherman_stat_indexes.indexrelid)}),
 		'', "round $round: all indexes are good");
 	is(join(' ', map { check_index($node, $_) } @indexes), join(' ', (0) x @indexes), "round $round: and whole");
 }

@@ -31,7 +31,7 @@ sub wait_for_reason
 	my $reason = shift;
 
 	return $node->poll_query_until('postgres',
-		"SELECT bool_or(state = 'unreachable' AND reason ~ '$reason') FROM sherman_memory_nodes");
+		"SELECT bool_or(state = 'unreachable' AND reason ~ '$reason') FROM sherman_stat_memory_nodes");
 }
 
 # An index cannot be built now: the error, with its code.
@@ -46,7 +46,7 @@ sub build_fails
 
 sub attached
 {
-	return $node->poll_query_until('postgres', "SELECT every(state = 'attached') FROM sherman_memory_nodes");
+	return $node->poll_query_until('postgres', "SELECT every(state = 'attached') FROM sherman_stat_memory_nodes");
 }
 
 sub use_node
@@ -170,7 +170,7 @@ my $session = $node->background_psql('postgres', on_error_stop => 0);
 $session->query("\\set VERBOSITY verbose");
 $session->query("BEGIN; INSERT INTO t VALUES (-1, '')");
 kill 'STOP', $msd->{pid};
-ok($node->poll_query_until('postgres', "SELECT every(state = 'unreachable') FROM sherman_memory_nodes"), 'it does not answer');
+ok($node->poll_query_until('postgres', "SELECT every(state = 'unreachable') FROM sherman_stat_memory_nodes"), 'it does not answer');
 $session->query('COMMIT');
 is($session->{stderr}, '', 'a transaction that has used it commits');
 $session->query("INSERT INTO t VALUES (-2, '')");

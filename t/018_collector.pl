@@ -78,7 +78,7 @@ foreach my $case (
 	$node->wait_for_log(qr/\[$worker\] FATAL:  terminating background worker "sherman collector"/, $log);
 	$commander->query_safe('ALTER DATABASE renamed RENAME TO visited') if $command =~ /renamed/;
 }
-ok( $node->poll_query_until('postgres', q{SELECT memory_used = 0 FROM sherman_memory_nodes}),
+ok( $node->poll_query_until('postgres', q{SELECT used_bytes = 0 FROM sherman_stat_memory_nodes}),
 	'the memory of the dropped database comes back');
 
 # And as long as one is at work no run begins: what is to be collected waits. (The command waits where it has sent the others away.)
@@ -99,7 +99,7 @@ ok(!$freed, 'no worker goes into its database');
 $maker->quit;
 $locker->query_safe('COMMIT');
 is($commander->query_safe(q{SELECT count(*) FROM pg_database WHERE datname = 'visited'}), '0', 'the command is done');
-ok($node->poll_query_until('postgres', q{SELECT memory_used = 0 FROM sherman_memory_nodes}), 'and what is left of its database is freed');
+ok($node->poll_query_until('postgres', q{SELECT used_bytes = 0 FROM sherman_stat_memory_nodes}), 'and what is left of its database is freed');
 $commander->quit;
 
 # ---- What commits between the collector's questions.  It is held where it has asked whose transactions have ended, and has its
@@ -114,7 +114,7 @@ $node->safe_psql('postgres', q{
 	BEGIN;
 	CREATE INDEX suspect ON other USING sherman (id);
 	PREPARE TRANSACTION 'suspect'});
-my $trees = $node->safe_psql('postgres', q{SELECT array_agg(tree ORDER BY index::text) FROM sherman_indexes});
+my $trees = $node->safe_psql('postgres', q{SELECT array_agg(tree ORDER BY indexrelid::regclass::text) FROM sherman_stat_indexes});
 
 # Runs commands in a transaction that commits while a run is held, which then goes on to its end.
 sub commit_in_run
@@ -133,12 +133,12 @@ commit_in_run('CREATE INDEX', 'CREATE INDEX fresh ON base USING sherman (id, c);
 commit_in_run("ALTER TYPE $_", '', "ALTER TABLE base ALTER c TYPE varchar($_);") foreach map { 10 + $_ } 1 .. 10;
 
 is($node->safe_psql('postgres', 'SELECT sherman_collect()'), '0', 'nothing is freed');
-is( $node->safe_psql('postgres', q{SELECT array_agg(tree ORDER BY index::text) FROM sherman_indexes WHERE index <> 'fresh'::regclass}),
+is( $node->safe_psql('postgres', q{SELECT array_agg(tree ORDER BY indexrelid::regclass::text) FROM sherman_stat_indexes WHERE indexrelid <> 'fresh'::regclass}),
 	$trees, 'the indexes have the trees that they had');
 is(check_index($node, $_), '0', "$_ is whole") foreach qw(base_id widened fresh);
 $node->safe_psql('postgres', q{ROLLBACK PREPARED 'suspect'});
 $node->safe_psql('postgres', 'DROP TABLE base');
-ok($node->poll_query_until('postgres', q{SELECT memory_used = 0 FROM sherman_memory_nodes}), 'and what is dropped then is freed');
+ok($node->poll_query_until('postgres', q{SELECT used_bytes = 0 FROM sherman_stat_memory_nodes}), 'and what is dropped then is freed');
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP/, 'no process failed');
 
 $locker->quit;

@@ -35,11 +35,11 @@ my $marks = $node->safe_psql('postgres', q{
 			PERFORM pg_current_xact_id();
 			COMMIT;
 			PERFORM count(filler) FROM marked WHERE k BETWEEN 1 AND 500;
-			EXIT WHEN (SELECT dead_marks >= 400 FROM sherman_counters WHERE index = 'marked_k'::regclass);
+			EXIT WHEN (SELECT dead_marks >= 400 FROM sherman_stat_indexes WHERE indexrelid = 'marked_k'::regclass);
 			PERFORM pg_sleep(0.02);
 		END LOOP;
 	END $$;
-	SELECT dead_marks FROM sherman_counters WHERE index = 'marked_k'::regclass;
+	SELECT dead_marks FROM sherman_stat_indexes WHERE indexrelid = 'marked_k'::regclass;
 	SELECT pg_current_wal_flush_lsn() <= :'before'::pg_lsn;
 });
 is($marks, "400\nt", 'the deleted rows are marked in the index, and their deletion is not flushed');
@@ -50,7 +50,7 @@ my $pid_file = $node->data_dir . '/postmaster.pid';
 for (my $i = 0; $i < 600 && -e $pid_file; $i++) { usleep(100_000) }
 $node->stop('immediate', fail_ok => 1);
 $node->start;
-$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached';
+$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}) or die 'not attached';
 
 my $alive = $node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_bitmapscan = off; $count");
 is($alive, '500', 'the deletion is lost');
@@ -66,7 +66,7 @@ $node->safe_psql('postgres', q{INSERT INTO marked SELECT i, 'x' FROM generate_se
 $node->safe_psql('postgres', q{DELETE FROM marked WHERE k BETWEEN 600 AND 900});
 $node->safe_psql('postgres', q{SET enable_seqscan = off; SELECT count(filler) FROM marked WHERE k > 500});
 $node->restart;
-$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached';
+$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}) or die 'not attached';
 is(state_of($node, 'marked_k'), 'ok', 'after a clean end the index is good');
 $node->safe_psql('postgres', q{INSERT INTO marked SELECT 700, 'y' FROM generate_series(1, 500) i});
 is($node->safe_psql('postgres', q{SET enable_seqscan = off; SELECT count(filler) FROM marked WHERE k BETWEEN 600 AND 900}),
@@ -81,7 +81,7 @@ $node->safe_psql('postgres', q{
 	CREATE INDEX changed_k ON changed USING sherman (k);
 });
 $node->restart;
-$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached';
+$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}) or die 'not attached';
 $node->safe_psql('postgres', q{INSERT INTO changed VALUES (101, 'x'); CHECKPOINT});
 $marks = $node->safe_psql('postgres', q{
 	BEGIN;
@@ -97,19 +97,19 @@ $marks = $node->safe_psql('postgres', q{
 			COMMIT;
 			PERFORM count(filler) FROM marked WHERE k = 700;
 			PERFORM count(filler) FROM changed WHERE k <= 100;
-			EXIT WHEN (SELECT dead_marks >= 100 FROM sherman_counters WHERE index = 'changed_k'::regclass);
+			EXIT WHEN (SELECT dead_marks >= 100 FROM sherman_stat_indexes WHERE indexrelid = 'changed_k'::regclass);
 			PERFORM pg_sleep(0.02);
 		END LOOP;
 		-- What the last round has not told yet.
 		PERFORM count(filler) FROM marked WHERE k = 700;
 	END $$;
-	SELECT string_agg(dead_marks::text, ' ' ORDER BY index::text) FROM sherman_counters
-		WHERE index IN ('marked_k'::regclass, 'changed_k'::regclass);
+	SELECT string_agg(dead_marks::text, ' ' ORDER BY indexrelid::regclass::text) FROM sherman_stat_indexes
+		WHERE indexrelid IN ('marked_k'::regclass, 'changed_k'::regclass);
 });
 is($marks, '100 0', 'the changed index is marked, the other is not');
 $node->stop('immediate');
 $node->start;
-$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached';
+$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}) or die 'not attached';
 is(state_of($node, 'marked_k'), 'ok', 'after a crash the one that was not changed is good');
 is(check_index($node, 'marked_k'), '0', 'and leaves out no row');
 

@@ -37,8 +37,8 @@ sub check
 {
 	my ($database, $what) = @_;
 
-	is(sql($database, "SELECT count(*) FROM sherman_indexes WHERE state <> 'ok' OR sherman_check(index, true) <> 0"), '0', "$what: whole");
-	return sql($database, 'SELECT count(*) FROM sherman_indexes');
+	is(sql($database, "SELECT count(*) FROM sherman_stat_indexes WHERE state <> 'ok' OR sherman_check(indexrelid, true) <> 0"), '0', "$what: whole");
+	return sql($database, 'SELECT count(*) FROM sherman_stat_indexes');
 }
 
 # Restores into a new database, with these settings; by pg_restore in two processes, or by psql.

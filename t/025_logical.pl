@@ -30,7 +30,7 @@ sub same
 
 		is(subscribe($rows), publish($rows), "$what: $table");
 	}
-	is(subscribe("SELECT count(*) FROM sherman_indexes WHERE state <> 'ok' OR sherman_check(index, true) <> 0"), '0', "$what: all indexes are whole");
+	is(subscribe("SELECT count(*) FROM sherman_stat_indexes WHERE state <> 'ok' OR sherman_check(indexrelid, true) <> 0"), '0', "$what: all indexes are whole");
 }
 
 my $tables = q{
@@ -201,7 +201,7 @@ same('prepared');
 $subscriber->stop;
 publish("INSERT INTO identified SELECT i, 'meanwhile' FROM generate_series(200001, 200100) i; DELETE FROM keyed WHERE id < 50");
 $subscriber->start;
-$subscriber->poll_query_until('postgres', "SELECT bool_and(state = 'ok') FROM sherman_indexes") or die 'not attached';
+$subscriber->poll_query_until('postgres', "SELECT bool_and(state = 'ok') FROM sherman_stat_indexes") or die 'not attached';
 same('restarted');
 
 # A broken identity finds no rows: replication waits until it is rebuilt.

@@ -21,7 +21,7 @@ sub wait_for_node
 {
 	my $state = shift;
 
-	$node->poll_query_until('postgres', "SELECT bool_and(state = '$state') FROM sherman_memory_nodes") or die "the memory node is not $state";
+	$node->poll_query_until('postgres', "SELECT bool_and(state = '$state') FROM sherman_stat_memory_nodes") or die "the memory node is not $state";
 }
 
 wait_for_node('attached');
@@ -108,11 +108,11 @@ survives($owner, 'changed');
 # ---- what others see, and do not
 
 my $schema = $owner->query_safe('SELECT pg_my_temp_schema()::regnamespace');
-is( sql(q{SELECT index, state, entries > 0, bytes > 0, bytes = sherman_relation_size(index) FROM sherman_indexes WHERE index::text LIKE '%.t\__' ORDER BY 1}),
+is( sql(q{SELECT indexrelid::regclass, state, entries > 0, total_bytes > 0, total_bytes = sherman_relation_size(indexrelid) FROM sherman_stat_indexes WHERE indexrelid::regclass::text LIKE '%.t\__' ORDER BY 1}),
 	"$schema.t_k|ok|t|t|t\n$schema.t_w|ok|t|t|t",
 	'the view shows the indexes of another session');
-is(sql(q{SELECT count(inserts) FROM sherman_counters WHERE index::text LIKE '%.t\__'}), '2', 'and counters');
-ok(wait_until_used($node, sql('SELECT sum(bytes) FROM sherman_indexes')), 'what is used is what they own');
+is(sql(q{SELECT count(inserts) FROM sherman_stat_indexes WHERE indexrelid::regclass::text LIKE '%.t\__'}), '2', 'and counters');
+ok(wait_until_used($node, sql('SELECT sum(total_bytes) FROM sherman_stat_indexes')), 'what is used is what they own');
 fails("SELECT sherman_check('$schema.t_k', $_)", qr/ERROR:  0A000: cannot access temporary tables of other sessions/, "sherman_check by another session ($_)") foreach qw(false true);
 fails("SET enable_seqscan = off; SET enable_bitmapscan = $_; SELECT * FROM $schema.t WHERE k = -1", qr/ERROR:  0A000: cannot access temporary tables of other sessions/, "a query by another session (bitmaps $_)") foreach qw(off on);
 fails("INSERT INTO $schema.t VALUES (0)", qr/ERROR:  0A000: cannot access temporary tables of other sessions/, 'an insert by another session');
@@ -141,7 +141,7 @@ my $alive = used($node);
 my $before = overwrite("\xa5" x 8);
 sql('CREATE INDEX suspect ON base USING sherman (id); DROP INDEX suspect');
 is(sql('SELECT sherman_collect()'), '0', 'while a metapage is half written nothing is judged');
-is(sql(q{SELECT state, reason FROM sherman_indexes WHERE index::text LIKE '%.t_k'}),
+is(sql(q{SELECT state, reason FROM sherman_stat_indexes WHERE indexrelid::regclass::text LIKE '%.t_k'}),
 	'broken|the index was written by another version, or its metapage is damaged', 'the view says what it sees');
 overwrite($before);
 sql('SELECT sherman_collect()');
@@ -242,17 +242,17 @@ for my $remove (qw(on off))
 	wait_for_node('attached');
 	foreach my $lost (@crowd) { eval { $lost->{run}->finish } }
 	sql('REINDEX INDEX base_id');
-	is(sql(q{SELECT state, reason FROM sherman_indexes WHERE index::text LIKE '%t\__' ORDER BY 1}),
+	is(sql(q{SELECT state, reason FROM sherman_stat_indexes WHERE indexrelid::regclass::text LIKE '%t\__' ORDER BY 1}),
 		join("\n", ('broken|the session of its temporary table has ended') x 2),
 		"crash (files removed: $remove): the rows are left, and the view says of what");
-	$base = sql(q{SELECT bytes FROM sherman_indexes WHERE index = 'base_id'::regclass});
+	$base = sql(q{SELECT total_bytes FROM sherman_stat_indexes WHERE indexrelid = 'base_id'::regclass});
 	ok(wait_until_used($node, $base), 'their memory is freed');
 	if ($remove eq 'off')
 	{
 		sql("ALTER SYSTEM SET autovacuum_naptime = '1s'");
 		sql('ALTER SYSTEM SET autovacuum = on');
 		$node->reload;
-		ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM sherman_indexes}), 'autovacuum drops them');
+		ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM sherman_stat_indexes}), 'autovacuum drops them');
 		is(sql('SELECT count(*) FROM pg_class WHERE relpersistence = \'t\''), '0', 'and their tables');
 	}
 	my @sessions = sessions_until($schema);
@@ -260,7 +260,7 @@ for my $remove (qw(on off))
 	$owner->query_safe("DROP TABLE first; $make");
 	is($owner->query_safe($whole), '0', 'the next session in that place makes its own');
 	survives($owner, 'in the same place');
-	is(sql(q{SELECT count(*) FROM sherman_indexes WHERE index::text LIKE '%t\__'}), '2', 'and nothing is left of the old ones');
+	is(sql(q{SELECT count(*) FROM sherman_stat_indexes WHERE indexrelid::regclass::text LIKE '%t\__'}), '2', 'and nothing is left of the old ones');
 	$_->quit foreach @sessions;
 	ok(wait_until_used($node, $base), 'its memory comes back');
 	$log = substr(slurp_file($node->logfile), $log);

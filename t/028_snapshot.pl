@@ -170,12 +170,12 @@ $node = new_cluster('main', conf => "sherman.memory_nodes = '" . $msd->address .
 # Waits until the server is attached to the memory node, in this state or another.
 sub wait_attached
 {
-	return $node->poll_query_until('postgres', "SELECT every(state = 'attached') FROM sherman_memory_nodes");
+	return $node->poll_query_until('postgres', "SELECT every(state = 'attached') FROM sherman_stat_memory_nodes");
 }
 
 sub wait_away
 {
-	return $node->poll_query_until('postgres', "SELECT every(state <> 'attached') FROM sherman_memory_nodes");
+	return $node->poll_query_until('postgres', "SELECT every(state <> 'attached') FROM sherman_stat_memory_nodes");
 }
 
 # Waits until the launcher has attached anew, behind this place of the log: before, it may not know yet that it has to.

@@ -63,7 +63,7 @@ sub break_index
 	sql('ALTER SYSTEM RESET ALL');
 	$node->reload;
 	kill 'CONT', $memory_node;
-	$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached again';
+	$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}) or die 'not attached again';
 }
 
 sql(q{
@@ -78,7 +78,7 @@ sql(q{
 $node->stop('immediate');
 $node->start;
 is(state_of($node, 'fresh_k'), 'ok', 'an index is empty');
-is(sql(q{SELECT tree IS NULL FROM sherman_indexes WHERE index = 'fresh_k'::regclass}), 't', 'it has no tree');
+is(sql(q{SELECT tree IS NULL FROM sherman_stat_indexes WHERE indexrelid = 'fresh_k'::regclass}), 't', 'it has no tree');
 ok(uses_index($node, 'fresh_k', 'SELECT count(*) FROM fresh WHERE k = 42'), 'rows are looked for by it');
 read_and_prepare('fresh');
 is(write_and_read('fresh'), '40001', 'who inserts the row into the index without a tree conflicts with who found none');

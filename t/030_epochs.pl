@@ -18,7 +18,7 @@ my $node = new_cluster('main', conf => "synchronous_commit = off\nwal_writer_del
 # The epoch before the one in use, as "clean|wal_end|known_by"; waits until there is one in use.
 sub last_epoch
 {
-	$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached';
+	$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}) or die 'not attached';
 	return $node->safe_psql('postgres', 'SELECT clean, wal_end, known_by FROM sherman_epochs ORDER BY epoch DESC OFFSET 1 LIMIT 1');
 }
 

@@ -110,7 +110,7 @@ foreach my $index (@indexes)
 	is($node->safe_psql('postgres', "SELECT sherman_heal('$index')"), '0', "$index is healed");
 	is(state_of($node, $index), 'ok', "$index is not in doubt any more");
 	is(check_index($node, $index), '0', "$index is whole");
-	ok($node->safe_psql('postgres', "SELECT sum(deletes) > 500 FROM sherman_counters WHERE index = '$index'::regclass") eq 't', "$index has lost what was lost");
+	ok($node->safe_psql('postgres', "SELECT sum(deletes) > 500 FROM sherman_stat_indexes WHERE indexrelid = '$index'::regclass") eq 't', "$index has lost what was lost");
 }
 answers('SELECT count(*) FROM rows WHERE k BETWEEN 1002 AND 3000', '0', 'healed');
 lose($node, q{INSERT INTO rows SELECT g, g, 'lost ' || g, true FROM generate_series(7001, 8000) g});
@@ -149,7 +149,7 @@ $node->safe_psql('postgres', q{SET synchronous_commit = on; INSERT INTO prefixes
 is($node->safe_psql('postgres', "$index_scan SELECT count(note) FROM prefixes WHERE word = repeat('x', 60) || '0100 is lost'"), '0', 'a lost key does not return another row');
 is($node->safe_psql('postgres', "$index_scan SELECT count(note) FROM prefixes WHERE word > repeat('x', 60)"), '1001', 'which comes once');
 is($node->safe_psql('postgres', q{SELECT sherman_heal('prefixes_word')}), '0', 'it is healed');
-is($node->safe_psql('postgres', q{SELECT deletes FROM sherman_counters WHERE index = 'prefixes_word'::regclass}), '1', 'and the lost key is gone');
+is($node->safe_psql('postgres', q{SELECT deletes FROM sherman_stat_indexes WHERE indexrelid = 'prefixes_word'::regclass}), '1', 'and the lost key is gone');
 is(check_index($node, 'prefixes_word'), '0', 'the index is whole');
 
 # Keys of a unique index that are lost, with rows in their places that have their entries in another leaf.

@@ -49,8 +49,8 @@ sub same_answer
 sub healer_at
 {
 	my ($relation, $database) = @_;
-	my $query = "SELECT p.pid FROM sherman_heal_progress p JOIN pg_stat_activity a USING (pid)
-		WHERE p.phase = 'looking up entries' AND a.backend_type = 'sherman healer' AND a.wait_event IS NOT NULL AND p.relid = $relation";
+	my $query = "SELECT p.pid FROM sherman_stat_progress_heal p JOIN pg_stat_activity a USING (pid)
+		WHERE p.phase = 'looking up entries' AND a.backend_type = 'sherman healer' AND a.wait_event IS NOT NULL AND p.indexrelid = $relation";
 
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM ($query) q") or die "the healer is not at $relation";
 	return $node->safe_psql('postgres', $query);
@@ -96,7 +96,7 @@ $node->safe_psql('postgres', 'VACUUM plain');
 is(state_of($node, 'plain_k'), 'ok', 'VACUUM has healed an index');
 is(state_of($node, 'plain_word'), 'healing', 'and left one over an expression');
 is(check_index($node, 'plain_k'), '0', 'what it healed is whole');
-is($node->safe_psql('postgres', q{SELECT deletes FROM sherman_counters WHERE index = 'plain_k'::regclass}), '1000', 'what was lost is gone');
+is($node->safe_psql('postgres', q{SELECT deletes FROM sherman_stat_indexes WHERE indexrelid = 'plain_k'::regclass}), '1000', 'what was lost is gone');
 same_answer('SELECT count(*), sum(k) FROM plain WHERE k > 100', 'the answer is right');
 
 # ---- The healer, and one index of which a row raises an error.
@@ -112,7 +112,7 @@ is(check_index($node, $_), '0', "$_ is whole") foreach qw(plain_word owned_k rai
 is($node->safe_psql('postgres', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'owner'}), 'f', 'functions run as the owner of the table');
 is($node->safe_psql('postgres', q{SELECT sherman_heal('raising_k')}), '0', 'a user heals the rest');
 is(state_of($node, 'raising_k'), 'ok', 'and nothing is left');
-ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM sherman_heal_progress'), 'nobody heals any more');
+ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM sherman_stat_progress_heal'), 'nobody heals any more');
 
 # An error in a user's call is told, and its leaf is left as well.
 $node->safe_psql('postgres', q{
@@ -152,7 +152,7 @@ my $healer = healer_at($relation);
 ok_in_time('behind_k', 'an index is healed while another table is locked');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_locks WHERE NOT granted'), '0', 'the healer waits for nobody');
 is($node->safe_psql('postgres', q{SET ROLE reader;
-	SELECT datname, index, leaves_total > 10, leaves_done >= 1, leaves_left, entries_removed > 0, started < now() FROM sherman_heal_progress}),
+	SELECT datname, indexrelname, leaves_total > 10, leaves_done >= 1, leaves_left, entries_removed > 0, started_at < now() FROM sherman_stat_progress_heal}),
 	'postgres|waiting_k|t|t|0|t|t', 'anybody sees how far it is');
 same_answer('SELECT count(*), sum(k) FROM waiting WHERE waits(k) > 0', 'the answer is right while the healer is at it');
 $node->safe_psql('postgres', q{SET statement_timeout = '100s'; DROP TABLE waiting});
@@ -199,10 +199,10 @@ $healer = healer_at($relation);
 $node->safe_psql('postgres', 'INSERT INTO plain SELECT generate_series(20005, 30005, 10), 1');
 kill 'KILL', $healer;
 $node->wait_for_log(qr/all server processes terminated; reinitializing/, $log);
-$node->poll_query_until('postgres', q{SELECT count(*) > 0 AND bool_and(state = 'attached') FROM sherman_memory_nodes}) or die 'not attached';
+$node->poll_query_until('postgres', q{SELECT count(*) > 0 AND bool_and(state = 'attached') FROM sherman_stat_memory_nodes}) or die 'not attached';
 healer_at($relation);
 $node->safe_psql('postgres', q{CREATE OR REPLACE FUNCTION waits(k int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT k';
-	SELECT pg_cancel_backend(pid) FROM sherman_heal_progress});
+	SELECT pg_cancel_backend(pid) FROM sherman_stat_progress_heal});
 ok_in_time($_, "$_ is healed behind the healer's own death") foreach qw(waiting_k plain_k);
 same_answer('SELECT count(*), sum(k) FROM waiting WHERE waits(k) > 0', 'the answer is right');
 
@@ -225,7 +225,7 @@ foreach my $cycle (1 .. 2)
 	my $bench_out = '';
 	my $bench = IPC::Run::start([ 'pgbench', '-n', '-c', '3', '-T', '60', '-f', $load, $node->connstr('postgres') ], '>', \$bench_out, '2>&1');
 
-	$node->poll_query_until('postgres', q{SELECT sum(inserts) > 300 FROM sherman_counters}) or die "no load: $bench_out";
+	$node->poll_query_until('postgres', q{SELECT sum(inserts) > 300 FROM sherman_stat_indexes}) or die "no load: $bench_out";
 	$node->stop('immediate');
 	IPC::Run::finish($bench);
 	start_again($node);

@@ -44,7 +44,7 @@ sub wait_for_state
 {
 	my ($index, $state, $what) = @_;
 
-	wait_for("SELECT state = '$state' FROM sherman_indexes WHERE index = to_regclass('$index')", $what);
+	wait_for("SELECT state = '$state' FROM sherman_stat_indexes WHERE indexrelid = to_regclass('$index')", $what);
 	return;
 }
 
@@ -52,14 +52,14 @@ sub wait_for_state
 sub leave
 {
 	$msd[1]->crash;
-	wait_for(q{SELECT state IN ('unreachable', 'gone') FROM sherman_memory_nodes WHERE position = 1}, 'a memory node goes');
+	wait_for(q{SELECT state IN ('unreachable', 'gone') FROM sherman_stat_memory_nodes WHERE position = 1}, 'a memory node goes');
 	return;
 }
 
 sub come
 {
 	$msd[1]->start;
-	wait_for(q{SELECT bool_and(state = 'attached') FROM sherman_memory_nodes}, 'it comes back');
+	wait_for(q{SELECT bool_and(state = 'attached') FROM sherman_stat_memory_nodes}, 'it comes back');
 	return;
 }
 
@@ -67,7 +67,7 @@ sub lies_on
 {
 	my $index = shift;
 
-	return query("SELECT memory_nodes FROM sherman_indexes WHERE index = '$index'::regclass");
+	return query("SELECT memory_nodes FROM sherman_stat_indexes WHERE indexrelid = '$index'::regclass");
 }
 
 # Runs the command, which makes an index, again until that lies on the second memory node, too: which ones is drawn by lot.
@@ -107,7 +107,7 @@ sub rebuilt
 	my ($index, $what) = @_;
 
 	# Behind a crash of the server it may have to be healed.
-	wait_for("SELECT state IN ('ok', 'healing') FROM sherman_indexes WHERE index = to_regclass('$index')", "$what: $index is rebuilt");
+	wait_for("SELECT state IN ('ok', 'healing') FROM sherman_stat_indexes WHERE indexrelid = to_regclass('$index')", "$what: $index is rebuilt");
 	is(lies_on($index), '{0}', "$what: on the memory node that is left");
 	is(check_index($node, $index), '0', "$what: it is whole");
 	return;
@@ -146,7 +146,7 @@ sub row
 {
 	my ($columns, $index) = @_;
 
-	return "SELECT $columns FROM sherman_rebuilds WHERE index = 'public.$index'";
+	return "SELECT $columns FROM sherman_stat_progress_rebuild WHERE qualified_name = 'public.$index'";
 }
 
 # Kills the process that rebuilds "killed_id", and is held in that phase, when this index is to be dropped.
@@ -161,7 +161,7 @@ sub kill_when
 
 	kill 'KILL', $pid;
 	eval { $held->{run}->finish };
-	wait_for(q{SELECT state = 'attached' FROM sherman_memory_nodes WHERE position = 0}, 'the server is back behind a crash');
+	wait_for(q{SELECT state = 'attached' FROM sherman_stat_memory_nodes WHERE position = 0}, 'the server is back behind a crash');
 	$node->wait_for_log(qr/sherman rebuild: dropping "$left"/, $log);
 	return;
 }
@@ -178,7 +178,7 @@ make_there('excluding_id', 'ALTER TABLE excluding ADD CONSTRAINT excluding_id EX
 my $count = 'SELECT count(*) FROM plain WHERE id = 7';
 
 query('CREATE ROLE stranger');
-refused('SET ROLE stranger; SELECT * FROM sherman_rebuilds', '42501', 'what errors tell is not for everybody');
+refused('SET ROLE stranger; SELECT * FROM sherman_stat_progress_rebuild', '42501', 'what errors tell is not for everybody');
 
 # ---- Away for a while: nobody rebuilds, and nothing is broken.
 
@@ -190,7 +190,7 @@ my $log = -s $node->logfile;
 set('sherman.auto_rebuild', 'on');
 $node->wait_for_log(qr/sherman rebuild: \d of 3 indexes are broken/, $log);
 like(slurp_file($node->logfile, $log), qr/sherman rebuild: 0 of 3 indexes are broken/, 'and is not taken for broken');
-is(query('SELECT count(*) FROM sherman_rebuilds'), '0', 'nothing is to be rebuilt');
+is(query('SELECT count(*) FROM sherman_stat_progress_rebuild'), '0', 'nothing is to be rebuilt');
 is(query($count), '1', 'a query runs without it');
 refused('INSERT INTO plain VALUES (-1)', '08006', 'an insert fails');
 come();
@@ -204,8 +204,8 @@ set('sherman.auto_rebuild', 'off');
 set('sherman.gone_after', '0');
 leave();
 wait_for_state('plain_id', 'broken', 'when it is gone its indexes are broken');
-is(query(q{SELECT reason FROM sherman_indexes WHERE index = 'plain_id'::regclass}), 'a memory node that it lies on was away for longer than sherman.gone_after', 'with the reason');
-is(query('SELECT state FROM sherman_memory_nodes WHERE position = 1'), 'gone', 'the view of memory nodes says so');
+is(query(q{SELECT reason FROM sherman_stat_indexes WHERE indexrelid = 'plain_id'::regclass}), 'a memory node that it lies on was away for longer than sherman.gone_after', 'with the reason');
+is(query('SELECT state FROM sherman_stat_memory_nodes WHERE position = 1'), 'gone', 'the view of memory nodes says so');
 is(query("SET client_min_messages = error; $count"), '1', 'queries run without them');
 refused('INSERT INTO uni VALUES (-1)', '55000', 'inserts into unique indexes fail');
 $msd[0]->crash;
@@ -230,8 +230,8 @@ $held = holder('plain', 'ROW EXCLUSIVE');
 set('sherman.auto_rebuild', 'on');
 leave();
 wait_for(row("state = 'running' AND tries = 1 AND tries_left = 1", 'plain_id'), 'the view shows what is being rebuilt');
-wait_for(q{SELECT count(*) = 1 FROM pg_stat_progress_create_index p JOIN sherman_rebuilds r USING (pid)
-	WHERE command = 'REINDEX CONCURRENTLY' AND phase = 'waiting for writers before build' AND index_relid = r.oid}, 'so does progress');
+wait_for(q{SELECT count(*) = 1 FROM pg_stat_progress_create_index p JOIN sherman_stat_progress_rebuild r USING (pid)
+	WHERE command = 'REINDEX CONCURRENTLY' AND phase = 'waiting for writers before build' AND index_relid = r.indexrelid}, 'so does progress');
 query('SET client_min_messages = error; INSERT INTO plain VALUES (-2)');
 is(query("SET client_min_messages = error; $count"), '1', 'queries and inserts go on');
 release($held);
@@ -240,12 +240,12 @@ query('INSERT INTO uni VALUES (-1)');
 is(query('SELECT count(*) FROM plain WHERE id < 0'), '2', 'with what was inserted meanwhile');
 is(query(row('state, last_error', 'excluding_id')), 'manual|indexes of exclusion constraints cannot be rebuilt concurrently',
 	'one is left to the user');
-wait_for('SELECT count(*) = 1 FROM sherman_rebuilds', 'and that is all');
+wait_for('SELECT count(*) = 1 FROM sherman_stat_progress_rebuild', 'and that is all');
 come();
 is(state_of($node, 'excluding_id'), 'ok', 'it is good again when the memory node is back');
-wait_for('SELECT count(*) = 0 FROM sherman_rebuilds', 'nothing is left to do');
+wait_for('SELECT count(*) = 0 FROM sherman_stat_progress_rebuild', 'nothing is left to do');
 query('SELECT sherman_collect()');
-wait_for('SELECT sum(memory_used) = (SELECT coalesce(sum(bytes), 0) FROM sherman_indexes) FROM sherman_memory_nodes',
+wait_for('SELECT sum(used_bytes) = (SELECT coalesce(sum(total_bytes), 0) FROM sherman_stat_indexes) FROM sherman_stat_memory_nodes',
 	'what the old ones had there is freed');
 
 # ---- A rebuild that fails: so many tries, and then it is the user's.
@@ -314,20 +314,20 @@ $node->safe_psql('dropped', q{CREATE EXTENSION sherman; CREATE TABLE slow (id in
 foreach my $attempt (1 .. 200)
 {
 	$node->safe_psql('dropped', 'DROP INDEX IF EXISTS slow_id; CREATE INDEX slow_id ON slow USING sherman (sleepy(id))');
-	last if $node->safe_psql('dropped', 'SELECT memory_nodes FROM sherman_indexes') =~ /1/;
+	last if $node->safe_psql('dropped', 'SELECT memory_nodes FROM sherman_stat_indexes') =~ /1/;
 }
 $node->safe_psql('dropped', q{CREATE OR REPLACE FUNCTION sleepy(id int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(3600); RETURN id; END'});
 leave();
-my $running = row("database = 'dropped' AND state = 'running' AND tries = 1", 'slow_id')
+my $running = row("datname = 'dropped' AND state = 'running' AND tries = 1", 'slow_id')
   . " AND EXISTS (SELECT FROM pg_stat_progress_create_index WHERE phase LIKE 'building index%')";
 wait_for($running, 'an index is being rebuilt');
 $node->restart;
 wait_for($running, 'again when the server was restarted, which is no try');
 query('DROP DATABASE dropped');
-wait_for(q{SELECT count(*) = 0 FROM sherman_rebuilds WHERE database = 'dropped'}, 'its database is dropped');
+wait_for(q{SELECT count(*) = 0 FROM sherman_stat_progress_rebuild WHERE datname = 'dropped'}, 'its database is dropped');
 come();
 query('SELECT sherman_collect()');
-wait_for('SELECT sum(memory_used) = (SELECT coalesce(sum(bytes), 0) FROM sherman_indexes) FROM sherman_memory_nodes', 'and all memory accounted for');
+wait_for('SELECT sum(used_bytes) = (SELECT coalesce(sum(total_bytes), 0) FROM sherman_stat_indexes) FROM sherman_stat_memory_nodes', 'and all memory accounted for');
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP/, 'no process failed');
 
 $node->stop;

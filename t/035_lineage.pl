@@ -22,7 +22,7 @@ sub broken_for
 	my ($server, $index) = @_;
 
 	state_of($server, $index);
-	return $server->safe_psql('postgres', "SELECT state || ': ' || reason FROM sherman_indexes WHERE index = '$index'::regclass");
+	return $server->safe_psql('postgres', "SELECT state || ': ' || reason FROM sherman_stat_indexes WHERE indexrelid = '$index'::regclass");
 }
 
 # What is in the data directory goes elsewhere, or comes from there: the directory stays, and so whom the server takes itself for.

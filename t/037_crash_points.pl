@@ -148,7 +148,7 @@ $points->enumerate(
 $node->append_conf('postgresql.conf', "sherman.heal = on\n");
 $node->restart;
 
-ok(wait_until_used($node, $node->safe_psql('postgres', 'SELECT coalesce(sum(bytes), 0) FROM sherman_indexes')), 'the memory of what was given up comes back');
+ok(wait_until_used($node, $node->safe_psql('postgres', 'SELECT coalesce(sum(total_bytes), 0) FROM sherman_stat_indexes')), 'the memory of what was given up comes back');
 note("$points->{points} points");
 is($points->{wrong}, 0, 'nothing is wrong');
 $node->stop;

@@ -50,7 +50,7 @@ sub shown
 {
 	my ($columns, $index) = @_;
 
-	return query("SELECT $columns FROM sherman_indexes WHERE index = '$index'::regclass");
+	return query("SELECT $columns FROM sherman_stat_indexes WHERE indexrelid = '$index'::regclass");
 }
 
 # The daemons of an index's home and of its copy. Which of them is which is drawn by lot.
@@ -67,7 +67,7 @@ sub lose_node
 	my $position = shift;
 
 	$msd[$position]->crash;
-	wait_for("SELECT state = 'unreachable' FROM sherman_memory_nodes WHERE position = $position", "memory node $position is lost");
+	wait_for("SELECT state = 'unreachable' FROM sherman_stat_memory_nodes WHERE position = $position", "memory node $position is lost");
 	return;
 }
 
@@ -94,7 +94,7 @@ sub load_was_well
 
 sub all_attached
 {
-	wait_for(q{SELECT count(*) = 2 AND bool_and(state = 'attached') FROM sherman_memory_nodes}, 'all memory nodes are attached');
+	wait_for(q{SELECT count(*) = 2 AND bool_and(state = 'attached') FROM sherman_stat_memory_nodes}, 'all memory nodes are attached');
 	return;
 }
 
@@ -123,7 +123,7 @@ query(q{INSERT INTO rows SELECT g, 'made' FROM generate_series(1, 20000) g});
 query('CREATE INDEX rows_id ON rows USING sherman (id) WITH (replicas = 1)');
 query('CREATE TABLE idle AS SELECT g AS id FROM generate_series(1, 5000) g');
 query('CREATE INDEX idle_id ON idle USING sherman (id) WITH (replicas = 1)');
-is(shown('copies', 'rows_id'), 'both', 'an index has a copy');
+is(shown('replicas', 'rows_id'), 'both', 'an index has a copy');
 whole('rows_id', 'rows', 'made');
 
 # ---- The home is lost, for good, under load.
@@ -133,7 +133,7 @@ my $before = identity('rows_id');
 my $load = Load->start($node, 2);
 wait_for(q{SELECT count(*) > 400 FROM rows WHERE word = 'load'}, 'sessions write');
 lose_node($rows{home});
-wait_for(q{SELECT copies = 'one' FROM sherman_indexes WHERE index = 'rows_id'::regclass}, 'the copy stands in');
+wait_for(q{SELECT replicas = 'one' FROM sherman_stat_indexes WHERE indexrelid = 'rows_id'::regclass}, 'the copy stands in');
 my $written = query('SELECT count(*) FROM rows');
 wait_for("SELECT count(*) > $written + 400 FROM rows", 'sessions go on');
 load_was_well($load, 'home lost');
@@ -163,7 +163,7 @@ is(query('SET enable_seqscan = off; SELECT count(*) FROM rows WHERE id = -7'), '
 whole('rows_id', 'rows', 'home is back');
 query('DROP TABLE idle');
 query('SELECT sherman_collect()');
-wait_for("SELECT memory_used = 0 FROM sherman_memory_nodes WHERE position = $rows{home}", 'its memory is freed there');
+wait_for("SELECT used_bytes = 0 FROM sherman_stat_memory_nodes WHERE position = $rows{home}", 'its memory is freed there');
 # Once more, when nothing of it is left there: the copy is no garbage for that.
 query('SELECT sherman_collect()');
 whole('rows_id', 'rows', 'garbage collected');
@@ -171,7 +171,7 @@ whole('rows_id', 'rows', 'garbage collected');
 # ---- A new copy, by REINDEX; then the copy is lost.
 
 query('REINDEX INDEX rows_id');
-is(shown('copies', 'rows_id'), 'both', 'REINDEX makes a new copy');
+is(shown('replicas', 'rows_id'), 'both', 'REINDEX makes a new copy');
 %rows = pair('rows_id');
 $before = identity('rows_id');
 
@@ -190,7 +190,7 @@ foreach my $which ('home', 'copy')
 }
 load_was_well($load, 'restarts');
 set('autoheal', 'on');
-wait_for(q{SELECT state = 'ok' AND copies = 'both' FROM sherman_indexes WHERE index = 'rows_id'::regclass}, 'no doubt is left');
+wait_for(q{SELECT state = 'ok' AND replicas = 'both' FROM sherman_stat_indexes WHERE indexrelid = 'rows_id'::regclass}, 'no doubt is left');
 set('autoheal', 'off');
 is(query(q{SELECT sherman_resync('rows_id')}), '0', 'and nothing differs');
 is(identity('rows_id'), $before, 'without a rebuild');
@@ -201,9 +201,9 @@ whole('rows_id', 'rows', 'restarts');
 set('failover_after', '200ms');
 lose_node($rows{copy});
 whole('rows_id', 'rows', 'copy lost');
-is(shown('copies', 'rows_id'), 'one away', 'as long as nobody writes both are there');
+is(shown('replicas', 'rows_id'), 'one away', 'as long as nobody writes both are there');
 query(q{INSERT INTO rows VALUES (-8, 'alone')});
-is(shown('copies, memory_nodes', 'rows_id'), "one|{$rows{home}}", 'before the first write the copy is given up');
+is(shown('replicas, memory_nodes', 'rows_id'), "one|{$rows{home}}", 'before the first write the copy is given up');
 is(identity('rows_id'), $before, 'without a rebuild');
 whole('rows_id', 'rows', 'copy given up');
 
@@ -237,7 +237,7 @@ $load->wait_for(200);
 lose_node($rows{copy});
 $load->wait_for(400);
 load_was_well($load, 'copy lost');
-is(shown('copies, memory_nodes', 'rows_id'), "one|{$rows{home}}", 'under load a copy that is lost is given up');
+is(shown('replicas, memory_nodes', 'rows_id'), "one|{$rows{home}}", 'under load a copy that is lost is given up');
 whole('rows_id', 'rows', 'copy lost under load');
 $msd[ $rows{copy} ]->start;
 all_attached();
@@ -252,20 +252,20 @@ wait_for("SELECT count(*) > $written + 400 FROM rows", 'sessions write');
 $node->stop('immediate');
 $load->stop;
 start_again($node);
-is(shown('copies', 'rows_id'), 'in doubt', 'a crash leaves the copies in doubt');
+is(shown('replicas', 'rows_id'), 'in doubt', 'a crash leaves the copies in doubt');
 lose_node($rows{home});
-wait_for(q{SELECT state = 'unreachable' FROM sherman_indexes WHERE index = 'rows_id'::regclass}, 'a copy in doubt does not stand in');
+wait_for(q{SELECT state = 'unreachable' FROM sherman_stat_indexes WHERE indexrelid = 'rows_id'::regclass}, 'a copy in doubt does not stand in');
 $msd[ $rows{home} ]->start;
 all_attached();
 query(q{SELECT sherman_resync('rows_id')});
-is(shown('state, copies', 'rows_id'), 'ok|both', 'compared, it is good again');
+is(shown('state, replicas', 'rows_id'), 'ok|both', 'compared, it is good again');
 is(query(q{SELECT sherman_resync('rows_id')}), '0', 'and nothing differs');
 query(q{INSERT INTO rows VALUES (-11, 'crash')});
 $node->stop('immediate');
 start_again($node);
-is(shown('state, copies', 'rows_id'), 'healing|in doubt', 'another crash');
+is(shown('state, replicas', 'rows_id'), 'healing|in doubt', 'another crash');
 query(q{SELECT sherman_heal('rows_id')});
-is(shown('state, copies', 'rows_id'), 'ok|both', 'to heal is to compare, too');
+is(shown('state, replicas', 'rows_id'), 'ok|both', 'to heal is to compare, too');
 lose_node($rows{home});
 wait_for(q{WITH new AS (INSERT INTO rows VALUES (-10, 'again') RETURNING 1) SELECT true FROM new}, 'inserts go on');
 whole('rows_id', 'rows', 'home lost behind a crash');
@@ -276,26 +276,26 @@ is($node->psql('postgres', "\\set VERBOSITY verbose\nREINDEX DATABASE postgres",
 like($stderr, qr/WARNING:  01000: index "rows_id" is built without its copy\nDETAIL:  Fewer than two .*\nHINT:  .*REINDEX INDEX CONCURRENTLY public.rows_id/,
 	'with a warning for what has no copy now');
 is(() = $stderr =~ /"rows_id" is built without/g, 1, 'which comes once');
-is(shown('state, copies', 'rows_id'), 'ok|none', 'as the view says');
+is(shown('state, replicas', 'rows_id'), 'ok|none', 'as the view says');
 is($node->psql('postgres', 'BEGIN; CREATE TABLE emptied (id int); CREATE INDEX ON emptied USING sherman (id) WITH (replicas = 1);
 	INSERT INTO emptied VALUES (1); TRUNCATE emptied; ROLLBACK', stderr => \$stderr), 0, 'a table can be made, and emptied');
 query('ALTER INDEX rows_id SET (replicas = 0)');
 query('REINDEX INDEX rows_id');
-is(shown('copies', 'rows_id'), '', 'where none is wanted none is missed');
+is(shown('replicas', 'rows_id'), '', 'where none is wanted none is missed');
 query('ALTER INDEX rows_id SET (replicas = 1)');
-is(shown('copies', 'rows_id'), 'none', 'it is seen that it lacks the copy that it is to have');
+is(shown('replicas', 'rows_id'), 'none', 'it is seen that it lacks the copy that it is to have');
 
 # ---- By themselves: what is broken is rebuilt on the memory node that is there, and has a copy when there is another one.
 
 $msd[ $rows{copy} ]->crash;
 $msd[ $rows{copy} ]->lose_memory;
 $msd[ $rows{copy} ]->start;
-wait_for(q{SELECT state = 'broken' FROM sherman_indexes WHERE index = 'rows_id'::regclass}, 'its memory is lost');
+wait_for(q{SELECT state = 'broken' FROM sherman_stat_indexes WHERE indexrelid = 'rows_id'::regclass}, 'its memory is lost');
 set('auto_rebuild', 'on');
-wait_for(q{SELECT state = 'ok' AND copies = 'none' FROM sherman_indexes WHERE index = 'rows_id'::regclass}, 'it is rebuilt without a copy');
+wait_for(q{SELECT state = 'ok' AND replicas = 'none' FROM sherman_stat_indexes WHERE indexrelid = 'rows_id'::regclass}, 'it is rebuilt without a copy');
 whole('rows_id', 'rows', 'rebuilt');
 $msd[ $rows{home} ]->start;
-wait_for(q{SELECT state = 'ok' AND copies = 'both' FROM sherman_indexes WHERE index = 'rows_id'::regclass}, 'it has a copy again');
+wait_for(q{SELECT state = 'ok' AND replicas = 'both' FROM sherman_stat_indexes WHERE indexrelid = 'rows_id'::regclass}, 'it has a copy again');
 whole('rows_id', 'rows', 'rebuilt with a copy');
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP/, 'no process failed');
 

@@ -25,7 +25,7 @@ my $one = q{INSERT INTO T VALUES (G * 7919 % 10007, 'more')};
 
 sub all_attached
 {
-	$node->poll_query_until('postgres', q{SELECT count(*) = 2 AND bool_and(state = 'attached') FROM sherman_memory_nodes}) or die 'not attached';
+	$node->poll_query_until('postgres', q{SELECT count(*) = 2 AND bool_and(state = 'attached') FROM sherman_stat_memory_nodes}) or die 'not attached';
 	return;
 }
 
@@ -34,7 +34,7 @@ sub copies_are_well
 {
 	my $what = shift;
 
-	is($node->safe_psql('postgres', q{SELECT coalesce(sum(sherman_resync(index)), 0) FROM sherman_indexes WHERE copies NOT IN ('one', 'none')}),
+	is($node->safe_psql('postgres', q{SELECT coalesce(sum(sherman_resync(indexrelid)), 0) FROM sherman_stat_indexes WHERE replicas NOT IN ('one', 'none')}),
 		'0', "$what: copies are the same");
 	return;
 }
@@ -44,7 +44,7 @@ sub home_at
 {
 	my $position = shift;
 
-	return qq{DO 'BEGIN WHILE (SELECT memory_nodes[1] <> $position FROM sherman_indexes WHERE index = ''T_k''::regclass)
+	return qq{DO 'BEGIN WHILE (SELECT memory_nodes[1] <> $position FROM sherman_stat_indexes WHERE indexrelid = ''T_k''::regclass)
 		LOOP REINDEX INDEX T_k; END LOOP; END'};
 }
 
@@ -53,8 +53,8 @@ my %lost = (
 	ready => sub { $msd[0]->start unless defined $msd[0]{pid}; all_attached(); },
 	before => sub {
 		$msd[0]->crash;
-		$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM sherman_memory_nodes WHERE state = 'unreachable'}) or die 'not lost';
-		$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM sherman_indexes WHERE state <> 'ok'}) or die 'no copy stands in';
+		$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM sherman_stat_memory_nodes WHERE state = 'unreachable'}) or die 'not lost';
+		$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM sherman_stat_indexes WHERE state <> 'ok'}) or die 'no copy stands in';
 	},
 	between => sub { $msd[0]->start; });
 
@@ -90,7 +90,7 @@ foreach my $half (qw(home copy))
 			my $what = shift;
 
 			copies_are_well($what);
-			is($node->safe_psql('postgres', q{SELECT count(*) > 0 FROM sherman_indexes WHERE copies = 'one'}), 't', "$what: some have given it up");
+			is($node->safe_psql('postgres', q{SELECT count(*) > 0 FROM sherman_stat_indexes WHERE replicas = 'one'}), 't', "$what: some have given it up");
 			$msd[0]->start unless defined $msd[0]{pid};
 		},
 		met => [ 'before flush of WAL', 'after flush of WAL' ]);

@@ -24,7 +24,7 @@ sub wait_attached
 {
 	my $server = shift;
 
-	$server->poll_query_until('postgres', q{SELECT NOT pg_is_in_recovery() AND (SELECT bool_or(state = 'attached') FROM sherman_memory_nodes)}) or die 'not attached';
+	$server->poll_query_until('postgres', q{SELECT NOT pg_is_in_recovery() AND (SELECT bool_or(state = 'attached') FROM sherman_stat_memory_nodes)}) or die 'not attached';
 	return;
 }
 

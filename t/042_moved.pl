@@ -21,9 +21,9 @@ sub all_good
 {
 	my $what = shift;
 
-	$node->poll_query_until('postgres', q{SELECT bool_and(state <> 'attaching') FROM sherman_indexes}) or die 'still attaching';
-	is($node->safe_psql('postgres', q{SELECT count(*), count(*) FILTER (WHERE state IN ('ok', 'healing')), sum(sherman_check(index, true)) FROM sherman_indexes}),
-		join('|', ($node->safe_psql('postgres', 'SELECT count(*) FROM sherman_indexes')) x 2, 0), "$what: all indexes are good and whole");
+	$node->poll_query_until('postgres', q{SELECT bool_and(state <> 'attaching') FROM sherman_stat_indexes}) or die 'still attaching';
+	is($node->safe_psql('postgres', q{SELECT count(*), count(*) FILTER (WHERE state IN ('ok', 'healing')), sum(sherman_check(indexrelid, true)) FROM sherman_stat_indexes}),
+		join('|', ($node->safe_psql('postgres', 'SELECT count(*) FROM sherman_stat_indexes')) x 2, 0), "$what: all indexes are good and whole");
 	return;
 }
 

@@ -37,7 +37,7 @@ sub make_room
 
 sub wait_attached
 {
-	$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached';
+	$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}) or die 'not attached';
 	return;
 }
 
@@ -47,7 +47,7 @@ sub attaches_when_there_is_room
 	my ($what) = @_;
 	my ($out, $err);
 
-	ok($node->poll_query_until('postgres', q{SELECT state = 'unreachable' AND reason <> '' FROM sherman_memory_nodes}), "$what: the memory node is not attached");
+	ok($node->poll_query_until('postgres', q{SELECT state = 'unreachable' AND reason <> '' FROM sherman_stat_memory_nodes}), "$what: the memory node is not attached");
 	isnt($node->psql('postgres', "\\set VERBOSITY verbose\nINSERT INTO rows VALUES (-1)", stdout => \$out, stderr => \$err), 0, "$what: inserts are refused");
 	like($err, qr/ERROR:  08006: /, "$what: with 08006");
 	index_agrees($node, "$what, without the memory node");

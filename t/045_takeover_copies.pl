@@ -22,7 +22,7 @@ sub shown
 {
 	my ($server, $columns) = @_;
 
-	return $server->safe_psql('postgres', "SELECT $columns FROM sherman_indexes WHERE index = 'rows_id'::regclass");
+	return $server->safe_psql('postgres', "SELECT $columns FROM sherman_stat_indexes WHERE indexrelid = 'rows_id'::regclass");
 }
 
 # The index anew, until its home is that memory node.
@@ -31,7 +31,7 @@ sub rebuild_at
 	my ($server, $index, $position) = @_;
 
 	$server->safe_psql('postgres', "DO 'BEGIN LOOP REINDEX INDEX $index;
-		EXIT WHEN (SELECT memory_nodes[1] = $position FROM sherman_indexes WHERE index = ''$index''::regclass); END LOOP; END'");
+		EXIT WHEN (SELECT memory_nodes[1] = $position FROM sherman_stat_indexes WHERE indexrelid = ''$index''::regclass); END LOOP; END'");
 	return;
 }
 
@@ -49,7 +49,7 @@ sub wait_attached
 	my ($server, $count) = @_;
 
 	$server->poll_query_until('postgres',
-		"SELECT NOT pg_is_in_recovery() AND (SELECT count(*) = $count FROM sherman_memory_nodes WHERE state = 'attached')") or die 'not attached';
+		"SELECT NOT pg_is_in_recovery() AND (SELECT count(*) = $count FROM sherman_stat_memory_nodes WHERE state = 'attached')") or die 'not attached';
 	return;
 }
 
@@ -57,7 +57,7 @@ sub wait_lost
 {
 	my ($server, $position) = @_;
 
-	$server->poll_query_until('postgres', "SELECT state = 'unreachable' FROM sherman_memory_nodes WHERE position = $position") or die 'not lost';
+	$server->poll_query_until('postgres', "SELECT state = 'unreachable' FROM sherman_stat_memory_nodes WHERE position = $position") or die 'not lost';
 	return;
 }
 
@@ -124,7 +124,7 @@ sub heals
 	$server->safe_psql('postgres', "INSERT INTO rows SELECT 1000000 + g, 'new' FROM generate_series(1, 3000) g");
 	index_agrees($server, "$what, with new rows");
 	is($server->safe_psql('postgres', q{SELECT sherman_heal('rows_id')}), '0', "$what: it is healed");
-	is(shown($server, 'state, copies'), "ok|$copies", "$what: and good");
+	is(shown($server, 'state, replicas'), "ok|$copies", "$what: and good");
 	is(check_index($server, 'rows_id'), '0', "$what: and whole");
 	is($server->safe_psql('postgres', q{SELECT sherman_resync('rows_id')}), '0', "$what: copies are the same") if $copies eq 'both';
 	index_agrees($server, "$what, healed");
@@ -148,7 +148,7 @@ $first->safe_psql(
 	CREATE TABLE others AS SELECT g AS id FROM generate_series(1, 1000) g;
 	CREATE INDEX others_id ON others USING sherman (id) WITH (replicas = 1);
 });
-is(shown($first, 'copies'), 'both', 'the index has a copy');
+is(shown($first, 'replicas'), 'both', 'the index has a copy');
 
 # ---- Both are there. The server that was taken over from lives; behind the cut it has taken entries away from one index.
 
@@ -156,11 +156,11 @@ my $second = cut($first, 'second');
 add_rows($first, 'lost');
 $first->safe_psql('postgres', 'DELETE FROM others WHERE id <= 500; VACUUM others');
 take_over($second, 2);
-is(shown($second, 'copies'), 'in doubt', 'taken over, copies are in doubt');
+is(shown($second, 'replicas'), 'in doubt', 'taken over, copies are in doubt');
 is(state_of($second, 'others_id'), 'broken', 'removed behind the cut: broken');
 is($second->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM others WHERE id <= 500'), '500', 'its rows are there');
 $second->safe_psql('postgres', 'REINDEX INDEX others_id');
-is($second->safe_psql('postgres', q{SELECT state, copies FROM sherman_indexes WHERE index = 'others_id'::regclass}), 'ok|both', 'rebuilt, it has a copy');
+is($second->safe_psql('postgres', q{SELECT state, replicas FROM sherman_stat_indexes WHERE indexrelid = 'others_id'::regclass}), 'ok|both', 'rebuilt, it has a copy');
 is(check_index($second, 'others_id'), '0', 'and is whole');
 heals($second, 'both', 'both are there');
 my ($stdout, $stderr);
@@ -181,7 +181,7 @@ my $third = cut($second, 'third', "sherman.attach_timeout = 2s\n");
 $msd[$home]->crash;
 wait_lost($second, $home);
 add_rows($second, 'lost');
-is(shown($second, 'copies, memory_nodes'), "one|{$copy}", 'the old one is on the copy alone');
+is(shown($second, 'replicas, memory_nodes'), "one|{$copy}", 'the old one is on the copy alone');
 $second->safe_psql('postgres', 'INSERT INTO quiet SELECT g FROM generate_series(2001, 3000) g');
 $second->stop('immediate');
 take_over($third, 1);
@@ -189,9 +189,9 @@ is(state_of($third, 'rows_id'), 'unreachable', 'home lost behind the cut: a copy
 index_agrees($third, 'home lost behind the cut');
 $msd[$home]->start;
 wait_attached($third, 2);
-is($third->safe_psql('postgres', "SELECT state, copies FROM sherman_indexes WHERE index = 'quiet_home'::regclass"),
+is($third->safe_psql('postgres', "SELECT state, replicas FROM sherman_stat_indexes WHERE indexrelid = 'quiet_home'::regclass"),
 	'healing|in doubt', 'an index whose copy alone was changed for the first time behind the cut is in doubt, too');
-is($third->safe_psql('postgres', "SELECT state FROM sherman_indexes WHERE index = 'quiet_copy'::regclass"),
+is($third->safe_psql('postgres', "SELECT state FROM sherman_stat_indexes WHERE indexrelid = 'quiet_copy'::regclass"),
 	'broken', 'one whose home was is broken: it is of another history');
 heals($third, 'both', 'home is back');
 is($third->safe_psql('postgres', q{SELECT sherman_heal('quiet_home'), sherman_resync('quiet_home'), sherman_check('quiet_home', true)}),
@@ -205,7 +205,7 @@ my $fourth = cut($third, 'fourth', "sherman.attach_timeout = 2s\n");
 $msd[$copy]->crash;
 wait_lost($third, $copy);
 add_rows($third, 'lost');
-is(shown($third, 'copies, memory_nodes'), "one|{$home}", 'the old one is on its home alone');
+is(shown($third, 'replicas, memory_nodes'), "one|{$home}", 'the old one is on its home alone');
 $third->stop('immediate');
 take_over($fourth, 1);
 is(state_of($fourth, 'rows_id'), 'healing', 'copy lost behind the cut: its home is good');
@@ -213,7 +213,7 @@ patient($fourth);
 heals($fourth, 'one', 'copy lost behind the cut');
 $msd[$copy]->start;
 wait_attached($fourth, 2);
-is(shown($fourth, 'copies, memory_nodes'), "one|{$home}", 'it stays given up');
+is(shown($fourth, 'replicas, memory_nodes'), "one|{$home}", 'it stays given up');
 index_agrees($fourth, 'the copy is back');
 
 # ---- The home is given up before the cut: what has come back of it is not looked at.
@@ -223,7 +223,7 @@ $fourth->safe_psql('postgres', 'REINDEX INDEX rows_id');
 $msd[$home]->crash;
 wait_lost($fourth, $home);
 add_rows($fourth, 'alone');
-is(shown($fourth, 'copies, memory_nodes'), "one|{$copy}", 'on the copy alone, before the cut');
+is(shown($fourth, 'replicas, memory_nodes'), "one|{$copy}", 'on the copy alone, before the cut');
 my $fifth = cut($fourth, 'fifth');
 add_rows($fourth, 'lost');
 $fourth->stop('immediate');

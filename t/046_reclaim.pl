@@ -30,7 +30,7 @@ $node->safe_psql('postgres', qq{
 
 sub index_bytes
 {
-	return $node->safe_psql('postgres', 'SELECT sum(bytes) FROM sherman_indexes');
+	return $node->safe_psql('postgres', 'SELECT sum(total_bytes) FROM sherman_stat_indexes');
 }
 
 my $early;

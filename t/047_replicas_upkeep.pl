@@ -35,13 +35,13 @@ sub wait_for
 
 sub all_attached
 {
-	wait_for(q{SELECT count(*) = 2 AND bool_and(state = 'attached') FROM sherman_memory_nodes});
+	wait_for(q{SELECT count(*) = 2 AND bool_and(state = 'attached') FROM sherman_stat_memory_nodes});
 	return;
 }
 
 sub shown
 {
-	return query(shift . q{ FROM sherman_indexes WHERE index = 'rows_id'::regclass});
+	return query(shift . q{ FROM sherman_stat_indexes WHERE indexrelid = 'rows_id'::regclass});
 }
 
 # The table and its index as ever, with a copy, and rows to be removed: all of some leaves, so that they are merged, and some of others.
@@ -49,7 +49,7 @@ sub prepare
 {
 	query(q{TRUNCATE rows; INSERT INTO rows SELECT g FROM generate_series(1, 3000) g; REINDEX INDEX rows_id});
 	query(q{DELETE FROM rows WHERE id % 5 = 0 OR id BETWEEN 1000 AND 2000});
-	is(shown('SELECT copies'), 'both', 'there is a copy');
+	is(shown('SELECT replicas'), 'both', 'there is a copy');
 	return;
 }
 
@@ -85,7 +85,7 @@ sub meets_loss
 	my $run = IPC::Run::start([ session($statement, $step) ], '>', \$out, '2>', \$errors);
 	$node->wait_for_log(qr/sherman\.debug_step: pause at step $step,/, $offset);
 	$msd[ $position{$half} ]->crash;
-	wait_for("SELECT state = 'unreachable' FROM sherman_memory_nodes WHERE position = $position{$half}");
+	wait_for("SELECT state = 'unreachable' FROM sherman_stat_memory_nodes WHERE position = $position{$half}");
 	$node->reload;
 	ok($run->finish, "$what: it goes on");
 	is($errors, '', "$what: without an error");
@@ -122,7 +122,7 @@ foreach my $half ('home', 'copy')
 		prepare();
 		my (undef, $lost, $what) = meets_loss('VACUUM (INDEX_CLEANUP on) rows', 1 + int($part * $steps), $half, 'VACUUM');
 
-		is(shown('SELECT copies'), 'one', "$what: on the other memory node alone");
+		is(shown('SELECT replicas'), 'one', "$what: on the other memory node alone");
 		whole_behind($lost, $what);
 	}
 }
@@ -153,7 +153,7 @@ prepare();
 query(q{INSERT INTO rows VALUES (5000)});
 $node->stop('immediate');
 start_again($node);
-is(shown('SELECT state, copies'), 'healing|in doubt', 'a crash');
+is(shown('SELECT state, replicas'), 'healing|in doubt', 'a crash');
 (undef, $lost, $what) = meets_loss(q{SELECT sherman_heal('rows_id')}, 50, 'copy', 'sherman_heal()');
 whole_behind($lost, $what);
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP/, 'no process failed');

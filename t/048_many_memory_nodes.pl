@@ -22,7 +22,7 @@ sub attached
 {
 	my $count = shift;
 
-	return $node->poll_query_until('postgres', "SELECT count(*) = $count FROM sherman_memory_nodes WHERE state = 'attached'");
+	return $node->poll_query_until('postgres', "SELECT count(*) = $count FROM sherman_stat_memory_nodes WHERE state = 'attached'");
 }
 
 sub same_answers
@@ -50,14 +50,14 @@ $node->safe_psql(
 	INSERT INTO rows SELECT 1000000 + (g * 7919) % 150001 FROM generate_series(1, 150000) g;
 	ANALYZE rows;
 });
-is($node->safe_psql('postgres', q{SELECT memory_nodes = array(SELECT generate_series(0, 31)) FROM sherman_indexes WHERE index = 'rows_id'::regclass}),
+is($node->safe_psql('postgres', q{SELECT memory_nodes = array(SELECT generate_series(0, 31)) FROM sherman_stat_indexes WHERE indexrelid = 'rows_id'::regclass}),
 	't', 'an index lies on all of them');
 same_answers('made');
 
 # The last one.
 $msd[-1]->crash;
 ok(attached(NODES - 1), 'the last one is killed');
-is($node->safe_psql('postgres', q{SELECT string_agg(position::text, ',') FROM sherman_memory_nodes WHERE state <> 'attached'}), NODES - 1, 'and no other is away');
+is($node->safe_psql('postgres', q{SELECT string_agg(position::text, ',') FROM sherman_stat_memory_nodes WHERE state <> 'attached'}), NODES - 1, 'and no other is away');
 is(state_of($node, 'rows_id'), 'unreachable', 'the index is unreachable');
 isnt($node->psql('postgres', "\\set VERBOSITY verbose\nINSERT INTO rows SELECT g FROM generate_series(1, 100000) g", stdout => \$stdout, stderr => \$stderr), 0,
 	'inserts fail');

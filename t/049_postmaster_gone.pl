@@ -57,7 +57,7 @@ usleep(LOOKS_US);
 close $_ foreach @pipes;
 ok(ends($memory_node), 'the memory node ends');
 $node->start;
-$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'the memory node is not attached';
+$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}) or die 'the memory node is not attached';
 is(check_index($node, 'rows_id'), '0', 'and the next one has the index');
 
 $memory_node = node_pid($node);

@@ -138,7 +138,7 @@ $locker->{stderr} = '';
 $locker->query_safe('ROLLBACK');
 $locker->quit;
 like(errors_of("$as_evil INSERT INTO public.picky VALUES (7, 'Word 7')"), qr/ERROR:  23P01: conflicting key value violates exclusion constraint "picky_alone"/, 'a scan waits, too, and reads on');
-ok($node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM sherman_indexes WHERE state = 'healing'}), 'all is healed');
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM sherman_stat_indexes WHERE state = 'healing'}), 'all is healed');
 is($node->safe_psql('postgres', "$by_index SELECT count(*) FROM words WHERE suf(v) LIKE 'word%is lost'"), '1', 'what was lost is gone');
 nobody_rose('the healer');
 
@@ -157,7 +157,7 @@ start_again($node);
 my $log = -s $node->logfile;
 set('sherman.autoheal', 'on');
 $node->wait_for_log(qr/WARNING:  entries of index "needy_k" are left unverified, as their rows cannot be looked up\n.*DETAIL:  function helper\(integer\) does not exist/, $log);
-ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM sherman_heal_progress'), 'the healer has been there');
+ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM sherman_stat_progress_heal'), 'the healer has been there');
 like(errors_of('SET sherman.heal_timeout = 0; INSERT INTO needy VALUES (7)'), qr/ERROR:  55000: index "needy_k" cannot be used here/, 'an insert that needs it fails');
 like(errors_of("SET sherman.heal_timeout = '20s'; INSERT INTO needy VALUES (7)"), qr/The healer has tried in vain; the server's log says why/, 'and waits for nothing');
 like(errors_of('REINDEX INDEX needy_k'), qr/ERROR:  42883: function helper\(integer\) does not exist/, 'REINDEX has the same path');
@@ -204,7 +204,7 @@ foreach my $index (qw(moods_times moods_both moods_some))
 	is($node->safe_psql('postgres', "SELECT sherman_heal('$index')"), '0', "$index is healed once the function is what it was");
 	is(state_of($node, $index), 'ok', "$index is not in doubt any more");
 	is(check_index($node, $index), '0', "$index has all its entries");
-	is($node->safe_psql('postgres', "SELECT deletes FROM sherman_counters WHERE index = '$index'::regclass"), '100', "$index has lost those of lost rows");
+	is($node->safe_psql('postgres', "SELECT deletes FROM sherman_stat_indexes WHERE indexrelid = '$index'::regclass"), '100', "$index has lost those of lost rows");
 }
 
 $node->stop;

@@ -100,7 +100,7 @@ is($node->safe_psql('four', $left), '0', 'a copy has nothing of that');
 # Its own index is another database's, and is rebuilt, too.
 $node->safe_psql('postgres', 'DROP DATABASE four');
 isnt(worker_in('sherman rebuild'), $rebuilder, 'it is rebuilt again');
-is($node->safe_psql('postgres', q{SELECT tries FROM sherman_rebuilds WHERE database = 'visited'}), '1', 'and that was no try');
+is($node->safe_psql('postgres', q{SELECT tries FROM sherman_stat_progress_rebuild WHERE datname = 'visited'}), '1', 'and that was no try');
 set('sherman.auto_rebuild', 'off');
 $node->safe_psql('postgres', 'ALTER DATABASE visited RENAME TO moved');
 is($node->safe_psql('moved', $left), '0', 'nothing is left when it is given up');

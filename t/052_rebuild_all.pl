@@ -12,7 +12,7 @@ use Sherman;
 use Test::More;
 
 my $node = new_cluster('main');
-my $all_states = q{SELECT string_agg(state, ' ' ORDER BY index::text) FROM sherman_indexes};
+my $all_states = q{SELECT string_agg(state, ' ' ORDER BY indexrelid::regclass::text) FROM sherman_stat_indexes};
 
 # Starts without the memory.
 sub start_without_memory
@@ -46,7 +46,7 @@ like($stderr, qr/permission denied for function sherman_rebuild_all/, 'not for e
 $node->safe_psql('postgres', 'SELECT sherman_rebuild_all()');
 ok($node->poll_query_until('postgres', "SELECT ($all_states) = 'ok broken'"), 'what can be is rebuilt');
 ok($node->poll_query_until('other', "SELECT ($all_states) = 'ok'"), 'in other databases, too');
-is($node->safe_psql('postgres', q{SELECT index, state FROM sherman_rebuilds}), 'public.t_v_excl|manual', 'the rest is for a REINDEX');
+is($node->safe_psql('postgres', q{SELECT qualified_name, state FROM sherman_stat_progress_rebuild}), 'public.t_v_excl|manual', 'the rest is for a REINDEX');
 is(check_index($node, 't_k'), '0', 'it is whole');
 $node->safe_psql('postgres', 'REINDEX TABLE t');
 
@@ -64,7 +64,7 @@ $node->append_conf('postgresql.conf', "sherman.rebuild_cost_delay = 100ms\nvacuu
 start_without_memory();
 ok($node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_progress_create_index JOIN pg_stat_activity USING (pid)
 	WHERE phase LIKE 'building index%' AND wait_event = 'VacuumDelay'}), 'a rebuild sleeps while it reads the table');
-ok($node->poll_query_until('postgres', q{SELECT state = 'ok' FROM sherman_indexes WHERE index = 'slow_k'::regclass}), 'and comes to its end');
+ok($node->poll_query_until('postgres', q{SELECT state = 'ok' FROM sherman_stat_indexes WHERE indexrelid = 'slow_k'::regclass}), 'and comes to its end');
 
 $node->stop;
 done_testing();

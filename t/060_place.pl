@@ -27,7 +27,7 @@ sub is_broken
 	my ($node, $when, $expected) = @_;
 
 	# A copy that finds out what it is attaches at the next try.
-	$node->poll_query_until('postgres', q{SELECT bool_and(state = 'attached') FROM sherman_memory_nodes}) or die 'not attached';
+	$node->poll_query_until('postgres', q{SELECT bool_and(state = 'attached') FROM sherman_stat_memory_nodes}) or die 'not attached';
 	is(state_of($node, 't_id'), 'broken', "$when: the index is broken");
 	is($node->safe_psql('postgres', "SELECT count(*) FROM t WHERE id BETWEEN 1 AND 1000000"), $expected, 'the answer is right');
 	return;

@@ -27,7 +27,7 @@ sub set
 
 sub total
 {
-	return $node->safe_psql('postgres', 'SELECT memory_total FROM sherman_memory_nodes') / 1024 / 1024;
+	return $node->safe_psql('postgres', 'SELECT total_bytes FROM sherman_stat_memory_nodes') / 1024 / 1024;
 }
 
 # What the log says since this was called last.
@@ -80,7 +80,7 @@ is(total(), 8, 'the setting counts');
 $status = $node->psql('postgres', "\\set VERBOSITY verbose\nCREATE INDEX more ON t USING sherman (id, pad)", stderr => \$stderr);
 like($stderr, qr/ERROR:  53200: .*HINT:  .*embedded_memory/s, 'no more than that is granted');
 $node->safe_psql('postgres', 'DROP TABLE big');
-ok($node->poll_query_until('postgres', 'SELECT memory_used < 8 * 1024 * 1024 FROM sherman_memory_nodes'), 'memory is given back');
+ok($node->poll_query_until('postgres', 'SELECT used_bytes < 8 * 1024 * 1024 FROM sherman_stat_memory_nodes'), 'memory is given back');
 $node->safe_psql('postgres', 'CREATE INDEX more ON t USING sherman (id, pad)');
 $node->restart;
 is_whole($node, 'and when it fits');
@@ -120,7 +120,7 @@ rmdir $other;
 my $msd = Msd->new('sizes', transport => 'tcp', size => 16, flags => [ '--channels', '20' ]);
 
 $node = new_cluster('main', conf => "sherman.memory_nodes = '" . $msd->address . "'\n");
-ok($node->poll_query_until('postgres', "SELECT every(state = 'attached') FROM sherman_memory_nodes"), 'attached to a memory node');
+ok($node->poll_query_until('postgres', "SELECT every(state = 'attached') FROM sherman_stat_memory_nodes"), 'attached to a memory node');
 make_table($node, 5000);
 foreach my $round ([ 64, 90, 'stop' ], [ 8, 12, 'stop' ], [ 32, 40, 'kill' ])
 {
@@ -128,11 +128,11 @@ foreach my $round ([ 64, 90, 'stop' ], [ 8, 12, 'stop' ], [ 32, 40, 'kill' ])
 
 	insert($node, 300);
 	$end eq 'stop' ? $msd->stop : $msd->crash;
-	ok($node->poll_query_until('postgres', "SELECT every(state <> 'attached') FROM sherman_memory_nodes"), "$end: it is away");
+	ok($node->poll_query_until('postgres', "SELECT every(state <> 'attached') FROM sherman_stat_memory_nodes"), "$end: it is away");
 	$msd->{size} = $size;
 	$msd->{flags} = [ '--channels', $channels ];
 	$msd->start;
-	ok($node->poll_query_until('postgres', "SELECT every(state = 'attached') FROM sherman_memory_nodes"), 'and back');
+	ok($node->poll_query_until('postgres', "SELECT every(state = 'attached') FROM sherman_stat_memory_nodes"), 'and back');
 	$node->safe_psql('postgres', "SELECT sherman_heal('t_id') + sherman_heal('t_pad')");
 	is_whole($node, "$size MB and $channels channels");
 	is(total(), $size, 'and so much memory');

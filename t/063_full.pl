@@ -88,7 +88,7 @@ foreach my $sql ('VACUUM small', 'DELETE FROM small', 'VACUUM small', 'REINDEX T
 {
 	is(errors_of($sql), '', "$sql works where it is full");
 }
-ok($node->poll_query_until('postgres', 'SELECT memory_used < 1024 * 1024 FROM sherman_memory_nodes'), 'the memory is there again');
+ok($node->poll_query_until('postgres', 'SELECT used_bytes < 1024 * 1024 FROM sherman_stat_memory_nodes'), 'the memory is there again');
 is(errors_of('INSERT INTO big SELECT g, md5(g::text) FROM generate_series(1, 10000) g; REINDEX TABLE big'), '', 'and can be used');
 is(check_index($node, 'big_pad') + check_index($node, 'small_id'), 0, 'all is whole');
 
@@ -106,17 +106,17 @@ foreach my $try (1 .. 1000)
 	last if errors_of("INSERT INTO other SELECT $try * 10000 + generate_series(1, 5000)") ne '';
 }
 like($stderr, qr/ERROR:  53200: memory node is full/, 'another index finds none');
-my $bytes = query(q{SELECT bytes FROM sherman_indexes WHERE index = 'queue_id'::regclass});
+my $bytes = query(q{SELECT total_bytes FROM sherman_stat_indexes WHERE indexrelid = 'queue_id'::regclass});
 query("DELETE FROM queue WHERE id < $rows * 0.9");
 # Until nobody's snapshot sees the rows any more.
 foreach my $try (1 .. 100)
 {
 	is(errors_of('VACUUM queue'), '', 'VACUUM works where it is full') if $try == 1;
 	query('VACUUM queue');
-	last if query(q{SELECT bytes FROM sherman_indexes WHERE index = 'queue_id'::regclass}) < $bytes / 2;
+	last if query(q{SELECT total_bytes FROM sherman_stat_indexes WHERE indexrelid = 'queue_id'::regclass}) < $bytes / 2;
 	sleep 1;
 }
-cmp_ok(query(q{SELECT bytes FROM sherman_indexes WHERE index = 'queue_id'::regclass}), '<', $bytes / 2, 'the bytes of the index fall');
+cmp_ok(query(q{SELECT total_bytes FROM sherman_stat_indexes WHERE indexrelid = 'queue_id'::regclass}), '<', $bytes / 2, 'the bytes of the index fall');
 is(errors_of('INSERT INTO other SELECT 100000000 + generate_series(1, 400000)'), '', 'another index has the memory');
 is(errors_of("INSERT INTO queue SELECT 10000000 + generate_series(1, 50000)"), '', 'and the inserts of the table go on');
 is(check_index($node, 'queue_id') + check_index($node, 'other_id'), 0, 'all is whole');

@@ -89,7 +89,7 @@ for my $to ('backward', 'codepoints')
 	for my $index ('t_u_v', 'plain')
 	{
 		is(state_of($node, $index), 'broken', "$to: $index is broken");
-		like(sql("SELECT reason FROM sherman_indexes WHERE index = '$index'::regclass"), qr/the order of a collation is another one/, 'and the view says why');
+		like(sql("SELECT reason FROM sherman_stat_indexes WHERE indexrelid = '$index'::regclass"), qr/the order of a collation is another one/, 'and the view says why');
 	}
 	is(state_of($node, 'numbers'), 'ok', 'an index without such columns is not');
 	is(found(), '121', 'all rows are found');
@@ -128,10 +128,10 @@ is(ask(q{INSERT INTO loose VALUES ('3001'); SELECT count(*) FROM loose WHERE v =
 is(outcome(q{INSERT INTO loose VALUES ('3002')}), 'ok', 'the other one passes it over');
 is(ask(q{EXECUTE kept('3002')}), '1', 'of which the first one knows, though it kept its plan');
 like(outcome(q{INSERT INTO t SELECT * FROM t WHERE n = 7}), qr/index "t_u_v" is broken/, 'a unique one is not passed over');
-is(ask(q{SELECT state FROM sherman_indexes WHERE index = 'loose_v'::regclass}), 'broken', 'it is broken for all');
+is(ask(q{SELECT state FROM sherman_stat_indexes WHERE indexrelid = 'loose_v'::regclass}), 'broken', 'it is broken for all');
 # Workers are new processes.
 like(ask(q{ALTER TABLE loose SET (parallel_workers = 2); SET min_parallel_table_scan_size = 0; SET maintenance_work_mem = '256MB';
-	CREATE INDEX mixed ON loose USING sherman (v); SELECT coalesce(max(state), 'none') FROM sherman_indexes WHERE index::text = 'mixed'}), qr/^none$/, 'a build does not mix orders');
+	CREATE INDEX mixed ON loose USING sherman (v); SELECT coalesce(max(state), 'none') FROM sherman_stat_indexes WHERE indexrelid::regclass::text = 'mixed'}), qr/^none$/, 'a build does not mix orders');
 $session->quit;
 sql('REINDEX INDEX loose_v');
 is(check_index($node, 'loose_v'), '0', 'rebuilt, it has all');
@@ -174,7 +174,7 @@ $node->stop;
 	($status, $answer, $said) = $node->psql('postgres', q{SET enable_seqscan = off; SELECT count(*) FROM words WHERE w = '5'});
 	unlike($said, qr/another version/, 'none when it was rebuilt');
 }
-is(sql(q{SELECT state FROM sherman_indexes WHERE index = 'words_w'::regclass}), 'ok', 'it is ok');
+is(sql(q{SELECT state FROM sherman_stat_indexes WHERE indexrelid = 'words_w'::regclass}), 'ok', 'it is ok');
 $node->stop;
 
 done_testing();

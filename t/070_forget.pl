@@ -41,7 +41,7 @@ sub state
 {
 	my $what = shift;
 
-	return "(SELECT state FROM sherman_indexes WHERE index = '$what'::regclass)";
+	return "(SELECT state FROM sherman_stat_indexes WHERE indexrelid = '$what'::regclass)";
 }
 
 sub reason
@@ -79,7 +79,7 @@ ok($node->poll_query_until('postgres', 'SELECT NOT ' . pending()), 'back to what
 set_nodes($first->address);
 $node->restart;
 is($node->safe_psql('postgres', 'SELECT ' . pending()), 'f', 'after the restart it is in use');
-ok($node->poll_query_until('postgres', "SELECT state = 'attached' FROM sherman_memory_nodes WHERE position = 1"), 'a second position');
+ok($node->poll_query_until('postgres', "SELECT state = 'attached' FROM sherman_stat_memory_nodes WHERE position = 1"), 'a second position');
 is($node->safe_psql('postgres', 'SELECT ' . state('t_a')), 'unreachable', 'what lies in the embedded memory is unreachable, and nobody waits for it');
 like($node->safe_psql('postgres', 'SELECT ' . reason('t_a')), qr/memory node 0 \("shm:[^"]*"\) is not in "sherman\.memory_nodes"/, 'the setting is the reason');
 unlike($node->safe_psql('postgres', 'SET ROLE somebody; SELECT ' . reason('t_a')), qr/shm:/, 'not everybody is told where it was');
@@ -92,7 +92,7 @@ $node->safe_psql('postgres', 'SELECT sherman_forget_memory_node(0)');
 is($node->safe_psql('postgres', 'SELECT ' . state('t_a')), 'broken', 'it is broken');
 like($node->safe_psql('postgres', 'SELECT ' . reason('t_a')), qr/given up by sherman_forget_memory_node/, 'and the view says why');
 is($node->safe_psql('postgres', q{SELECT memory_nodes IS NULL FROM sherman_stat_indexes WHERE indexrelname = 't_a'}), 't', 'it lies on none any more');
-is($node->safe_psql('postgres', 'SELECT count(*) FROM sherman_memory_nodes'), 1, 'one memory node is left');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM sherman_stat_memory_nodes'), 1, 'one memory node is left');
 fails('SELECT sherman_forget_memory_node(0)', qr/ERROR:  42704/, 'it is forgotten once');
 $node->safe_psql('postgres', 'REINDEX INDEX t_a; INSERT INTO t VALUES (100000)');
 whole('rebuilt');
@@ -100,10 +100,10 @@ whole('rebuilt');
 # One more; then the first is taken off for good.
 my $second = Msd->new('second');
 set_nodes($first->address, $second->address);
-ok($node->poll_query_until('postgres', "SELECT count(*) = 2 FROM sherman_memory_nodes WHERE state = 'attached'"), 'two memory nodes');
-my $position = $node->safe_psql('postgres', "SELECT position FROM sherman_memory_nodes WHERE address = '" . $first->address . "'");
+ok($node->poll_query_until('postgres', "SELECT count(*) = 2 FROM sherman_stat_memory_nodes WHERE state = 'attached'"), 'two memory nodes');
+my $position = $node->safe_psql('postgres', "SELECT position FROM sherman_stat_memory_nodes WHERE address = '" . $first->address . "'");
 $first->stop;
-ok($node->poll_query_until('postgres', "SELECT state <> 'attached' FROM sherman_memory_nodes WHERE position = $position"), 'one has ended');
+ok($node->poll_query_until('postgres', "SELECT state <> 'attached' FROM sherman_stat_memory_nodes WHERE position = $position"), 'one has ended');
 fails("SELECT sherman_forget_memory_node($position)", qr/ERROR:  55006: .*in the list/s, 'as long as it is in the list it may come back');
 set_nodes($second->address);
 ok($node->poll_query_until('postgres', 'SELECT sherman_forget_memory_node(' . $position . ') IS NOT NULL'), 'behind the reload it is forgotten');
@@ -117,7 +117,7 @@ $node->stop('immediate');
 $first->start;
 set_nodes_in_file($second->address, $first->address);
 $node->start;
-ok($node->poll_query_until('postgres', "SELECT count(*) = 2 FROM sherman_memory_nodes WHERE state = 'attached'"), 'it is back, as a new one');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 2 FROM sherman_stat_memory_nodes WHERE state = 'attached'"), 'it is back, as a new one');
 is($node->safe_psql('postgres', 'SELECT ' . state('t_a')), 'broken', 'what was broken stays so');
 isnt($node->safe_psql('postgres', 'SELECT ' . reason('t_a')), '', 'with a reason');
 $node->safe_psql('postgres', 'REINDEX INDEX t_a; INSERT INTO t VALUES (100001)');

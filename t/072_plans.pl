@@ -60,7 +60,7 @@ foreach my $life ('where it was built', 'behind a restart')
 	is(steps_of(($by_index) x 3, q{EXECUTE 'EXPLAIN SELECT * FROM rows WHERE id = 25000 AND other = 5'}) =~ s/^2 //r, '0 0 0',
 		"$life: a session that comes later connects, and that is all");
 	$node->restart;
-	$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached';
+	$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}) or die 'not attached';
 }
 
 # The memory node goes while a plan is about to connect: to the session that everything is still well.
@@ -72,7 +72,7 @@ my $run = IPC::Run::start(
 	'>', \$out, '2>', \$errors);
 $node->wait_for_log(qr/sherman\.debug_step: pause at step 1, before connect/, $offset);
 $msd->crash;
-$node->poll_query_until('postgres', q{SELECT state = 'unreachable' FROM sherman_memory_nodes}) or die 'reachable all the time';
+$node->poll_query_until('postgres', q{SELECT state = 'unreachable' FROM sherman_stat_memory_nodes}) or die 'reachable all the time';
 $node->reload;
 ok($run->finish, 'the query goes on');
 is($errors, '', 'without an error');
@@ -80,7 +80,7 @@ is($out, "42\n1\n2\n", 'by the table');
 is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT other FROM rows WHERE id = 25043'), '43', 'so do others');
 
 $msd->start;
-$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached';
+$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}) or die 'not attached';
 ok(uses_index($node, 'rows_id', 'SELECT * FROM rows WHERE id = 25042'), 'when it is back the index is used');
 is(check_index($node, 'rows_id'), '0', 'and whole');
 

@@ -39,7 +39,7 @@ sub forget_history
 sub is_held
 {
 	ok($node->poll_query_until('postgres',
-			q{SELECT count(*) > 0 FROM sherman_memory_nodes WHERE reason LIKE '%files of another history are in its way%'}),
+			q{SELECT count(*) > 0 FROM sherman_stat_memory_nodes WHERE reason LIKE '%files of another history are in its way%'}),
 		'the memory node does not serve, and says why');
 	return;
 }
@@ -100,7 +100,7 @@ $node->start;
 
 $node->safe_psql('postgres', "SELECT sherman_remove_file('pg_dynshmem/" . ($kept[0] =~ s/.*\///r) . "')");
 $node->restart;
-$node->poll_query_until('postgres', q{SELECT every(state = 'attached') FROM sherman_memory_nodes}) or die 'not attached';
+$node->poll_query_until('postgres', q{SELECT every(state = 'attached') FROM sherman_stat_memory_nodes}) or die 'not attached';
 my ($aside) = grep { my $file = $_; !grep { $_ eq $file } @kept } glob("$snapshot.kept-*");
 ok(defined $aside && md5_hex(slurp_file($aside)) eq $before, 'with room the snapshot is set aside');
 is(state_of($node, 't_id'), 'broken', 'the index is broken');

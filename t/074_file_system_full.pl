@@ -40,7 +40,7 @@ my $is_full = qr/ERROR:  53100: file system of the memory node's memory is full:
 append_to_file($sign, '');
 like(errors_of($insert), $is_full, 'INSERT: 53100, and what helps');
 like(errors_of('CREATE INDEX t_id ON t USING sherman (id)'), $is_full, 'CREATE INDEX: the same');
-is($node->safe_psql('postgres', 'SELECT sum(memory_total - memory_used) > 200 * 1024 * 1024 FROM sherman_memory_nodes'), 't', 'the memory node has room');
+is($node->safe_psql('postgres', 'SELECT sum(total_bytes - used_bytes) > 200 * 1024 * 1024 FROM sherman_stat_memory_nodes'), 't', 'the memory node has room');
 is(errors_of(q{INSERT INTO t VALUES (0, 'one more')}), '', 'what is there has room for a row');
 is($node->safe_psql('postgres', q{SET enable_seqscan = off; SELECT id FROM t WHERE pad = 'one more'}), '0', 'and is read');
 unlink($sign) or die "$sign: $!";

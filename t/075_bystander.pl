@@ -148,15 +148,15 @@ sub rebuild
 
 	sql(q{CREATE TABLE broken (k int); INSERT INTO broken SELECT generate_series(1, 1000); CREATE INDEX broken_k ON broken USING sherman (k)});
 	$msd->crash;
-	wait_for(q{SELECT state IN ('unreachable', 'gone') FROM sherman_memory_nodes}, 'it is there');
+	wait_for(q{SELECT state IN ('unreachable', 'gone') FROM sherman_stat_memory_nodes}, 'it is there');
 	sql(q{SET sherman.on_unavailable = break; SET client_min_messages = error; INSERT INTO broken VALUES (-1)});
 	$msd->start;
-	wait_for(q{SELECT state = 'attached' FROM sherman_memory_nodes}, 'it is not there');
+	wait_for(q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}, 'it is not there');
 	is(state_of($node, 'broken_k'), 'broken', "$what: an index is broken");
 	my $offset = -s $node->logfile;
 	sql('ALTER SYSTEM SET sherman.auto_rebuild = on');
 	$node->reload;
-	wait_for(q{SELECT state = 'ok' FROM sherman_indexes WHERE index = to_regclass('broken_k')}, 'no rebuild');
+	wait_for(q{SELECT state = 'ok' FROM sherman_stat_indexes WHERE indexrelid = to_regclass('broken_k')}, 'no rebuild');
 	my $log = slurp_file($node->logfile, $offset);
 	unlike($log, qr/bystander: REINDEX/, "$what: its rebuild is nobody else's");
 	is(sql(q{SELECT count(*) FROM pg_index WHERE NOT indisvalid}), '0', "$what: and leaves nothing");
@@ -207,7 +207,7 @@ sub postmaster_gone
 	kill 'CONT', $msd->{pid};
 	$_->{run}->kill_kill foreach $waits, $idles;
 	start_again($node);
-	wait_for(q{SELECT state = 'attached' FROM sherman_memory_nodes}, 'not attached');
+	wait_for(q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}, 'not attached');
 	like(state_of($node, 't_a'), qr/^(healing|ok)$/, "$what: the next server has the index");
 	is(sql('SET enable_seqscan = off; SELECT count(*) FROM t WHERE a > 30000'), '0', "$what: with the right rows");
 	return;
@@ -230,7 +230,7 @@ sub page_of_history
 	# Each attach writes it, and what is there at the end is sent at the end.
 	my $old = slurp_file($page);
 	$node->restart;
-	wait_for(q{SELECT state = 'attached' FROM sherman_memory_nodes}, 'not attached');
+	wait_for(q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}, 'not attached');
 	sql('INSERT INTO t VALUES (-2); DELETE FROM t WHERE a = -2; CHECKPOINT');
 	$node->wait_for_catchup($standby);
 	$node->stop;
@@ -239,7 +239,7 @@ sub page_of_history
 	ok(slurp_file($standby->data_dir . '/global/9731') eq slurp_file($page), "$what: and a standby without the library has replayed it");
 	command_ok([ 'pg_checksums', '--check', '-D', $_->data_dir ], "$what: all checksums are right on " . $_->name) foreach $node, $standby;
 	$node->start;
-	wait_for(q{SELECT state = 'attached' FROM sherman_memory_nodes}, 'not attached');
+	wait_for(q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}, 'not attached');
 	return;
 }
 

@@ -27,7 +27,7 @@ sub wait_for_state
 {
 	my ($state) = @_;
 
-	$node->poll_query_until('postgres', "SELECT every(state = '$state') FROM sherman_memory_nodes") or die "not $state";
+	$node->poll_query_until('postgres', "SELECT every(state = '$state') FROM sherman_stat_memory_nodes") or die "not $state";
 	return;
 }
 
@@ -89,7 +89,7 @@ sub whole
 	my ($rows, $what) = @_;
 
 	is(query('SELECT count(*) FROM rows'), $rows, "$what: the rows");
-	is(query(q{SELECT string_agg(state, ',') FROM sherman_indexes}), 'ok,ok', "$what: both indexes are good");
+	is(query(q{SELECT string_agg(state, ',') FROM sherman_stat_indexes}), 'ok,ok', "$what: both indexes are good");
 	is(check_index($node, $_), '0', "$what: $_ is whole") foreach ('rows_id', 'rows_k');
 	is(query('SET enable_seqscan = off; SELECT count(*), count(DISTINCT id) FROM rows WHERE id > 0'), "$rows|$rows", "$what: and finds them");
 	return;
@@ -120,7 +120,7 @@ release();
 like(outcome(), qr/ERROR:  08006/, 'one that has died: an error');
 $msd->start;
 wait_for_state('attached');
-query("SELECT sherman_heal(index) FROM sherman_indexes");
+query("SELECT sherman_heal(indexrelid) FROM sherman_stat_indexes");
 whole(1000, 'died');
 
 # The command is canceled while it adds them; its time is over.
@@ -180,7 +180,7 @@ release();
 is(outcome(), '', 'the statement that they wait in goes on');
 kill 'CONT', $msd->{pid};
 wait_for_state('attached');
-is(query(q{SELECT string_agg(state, ',') FROM sherman_indexes}), 'broken,broken', 'both are broken');
+is(query(q{SELECT string_agg(state, ',') FROM sherman_stat_indexes}), 'broken,broken', 'both are broken');
 is(query('SELECT count(*) FROM rows'), '1301', 'all rows are there');
 query('REINDEX TABLE rows');
 whole(1301, 'rebuilt');

@@ -1,5 +1,5 @@
 # Leaves of memory nodes across the network in shared memory (sherman.cache_size): lookups without a round trip, inserts with one; what
-# sherman_cache shows; a memory node that comes back; and a cache that is far too small.
+# sherman_stat_cache shows; a memory node that comes back; and a cache that is far too small.
 
 use strict;
 use warnings;
@@ -27,7 +27,7 @@ sub session
 
 my $count = 'SELECT count(*) FROM rows WHERE k >= 0';
 # Counters of the index, as one row.
-my $now = "SELECT round_trips, leaf_hits, leaf_misses FROM sherman_counters WHERE index = 'rows_k'::regclass";
+my $now = "SELECT round_trips, leaf_cache_hits, leaf_cache_misses FROM sherman_stat_indexes WHERE indexrelid = 'rows_k'::regclass";
 # A statement of 1,000 lookups by the index, and single inserts into as many leaves.
 my $lookups = 'DO $$ BEGIN FOR i IN 1 .. 1000 LOOP PERFORM FROM rows WHERE k = i * 20; END LOOP; END $$';
 my @inserts = map { 'INSERT INTO rows VALUES (' . ($_ * 400 + 1) . ')' } 1 .. 40;
@@ -62,14 +62,14 @@ is($delta[0], scalar @inserts, 'an insert into a leaf that is kept is one round 
 is($delta[2], 0, 'and no miss');
 is(session($count), ROWS + 1 + @inserts, 'all rows are found');
 
-my ($leaves) = grep { /^leaves/ } split /\n/, $node->safe_psql('postgres', 'SELECT kind, nodes > 100, used <= size, hits > 1000, misses > 100 FROM sherman_cache');
-is($leaves, 'leaves|t|t|t|t', 'sherman_cache shows the leaves');
-is($node->safe_psql('postgres', 'SELECT sum(size) <= 64 * 1024 * 1024 FROM sherman_cache'), 't', 'both kinds lie within the setting');
+my ($leaves) = grep { /^leaves/ } split /\n/, $node->safe_psql('postgres', 'SELECT kind, nodes > 100, used_bytes <= total_bytes, hits > 1000, misses > 100 FROM sherman_stat_cache');
+is($leaves, 'leaves|t|t|t|t', 'sherman_stat_cache shows the leaves');
+is($node->safe_psql('postgres', 'SELECT sum(total_bytes) <= 64 * 1024 * 1024 FROM sherman_stat_cache'), 't', 'both kinds lie within the setting');
 
 # ---- a memory node that comes back
 
 my $misses = (split /\|/, session($now))[2];
-my $state = "(SELECT state FROM sherman_indexes WHERE index = 'rows_k'::regclass)";
+my $state = "(SELECT state FROM sherman_stat_indexes WHERE indexrelid = 'rows_k'::regclass)";
 $far->crash;
 $node->poll_query_until('postgres', "SELECT $state = 'unreachable'") or die 'it is not missed';
 $far->start;
@@ -103,11 +103,11 @@ is($node->safe_psql('postgres', "SET enable_seqscan = off; SELECT count(*), sum(
 my $near = Msd->new('near', transport => 'shm');
 $node->append_conf('postgresql.conf', "sherman.memory_nodes = '" . $near->address . ', ' . $far->address . "'\nsherman.cache_size = 64MB\n");
 $node->restart;
-$node->poll_query_until('postgres', "SELECT count(*) = 2 FROM sherman_memory_nodes WHERE state = 'attached'") or die 'they are not there';
+$node->poll_query_until('postgres', "SELECT count(*) = 2 FROM sherman_stat_memory_nodes WHERE state = 'attached'") or die 'they are not there';
 $far->stop;
-$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM sherman_memory_nodes WHERE state = 'attached'") or die 'it is still there';
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM sherman_stat_memory_nodes WHERE state = 'attached'") or die 'it is still there';
 $node->safe_psql('postgres', 'CREATE TABLE local (k int); CREATE INDEX local_k ON local USING sherman (k); INSERT INTO local SELECT generate_series(1, 5000)');
 session(('SELECT count(*) FROM local WHERE k > 0') x 5);
-is($node->safe_psql('postgres', "SELECT leaf_hits, leaf_misses FROM sherman_counters WHERE index = 'local_k'::regclass"), '0|0',
+is($node->safe_psql('postgres', "SELECT leaf_cache_hits, leaf_cache_misses FROM sherman_stat_indexes WHERE indexrelid = 'local_k'::regclass"), '0|0',
 	'leaves of a memory node that is mapped are not kept');
 done_testing();

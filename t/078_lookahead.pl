@@ -44,7 +44,7 @@ sub plan
 
 sub round_trips
 {
-	return $node->safe_psql('postgres', 'SELECT sum(round_trips) FROM sherman_counters');
+	return $node->safe_psql('postgres', 'SELECT sum(round_trips) FROM sherman_stat_indexes');
 }
 
 # Name, whether the plan has a lookahead, query, settings.
@@ -106,7 +106,7 @@ sub trips_of
 	my $before;
 
 	$node->restart;
-	$node->safe_psql('postgres', 'SELECT count(*) FROM sherman_indexes');
+	$node->safe_psql('postgres', 'SELECT count(*) FROM sherman_stat_indexes');
 	$before = round_trips();
 	answer('SELECT count(r.other) FROM wanted w JOIN rows r ON r.id = w.id', $lookahead, '');
 	return round_trips() - $before;

@@ -68,7 +68,7 @@ is($standby->safe_psql('postgres', 'SELECT pg_is_in_recovery()'), 't', 'so that 
 $standby->reload;
 ok($first->finish, 'the session goes on');
 is($first_errors, '', 'without an error');
-$standby->poll_query_until('postgres', q{SELECT NOT pg_is_in_recovery() AND (SELECT bool_or(state = 'attached') FROM sherman_memory_nodes)}) or die 'not attached';
+$standby->poll_query_until('postgres', q{SELECT NOT pg_is_in_recovery() AND (SELECT bool_or(state = 'attached') FROM sherman_stat_memory_nodes)}) or die 'not attached';
 ok($standby->log_contains(qr/sherman indexes are taken over as they were at/), 'its wish is fulfilled');
 # Who hangs goes on when it is canceled: it is told why it comes too late before it looks for a cancel.
 $standby->safe_psql('postgres', "SELECT pg_cancel_backend($late)");

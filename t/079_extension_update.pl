@@ -32,7 +32,7 @@ is(sql('SELECT state FROM sherman_memory_nodes'), 'attached', 'and its memory no
 is(sql('SELECT count(*) FROM sherman_rebuilds') . sql('SELECT count(*) FROM sherman_heal_progress') . sql('SELECT count(*) FROM sherman_connection_workers'), '000', 'and the rest');
 $node->stop('immediate');
 $node->start;
-is(state_of($node, 't_id'), 'healing', 'it survives a crash');
+ok($node->poll_query_until('postgres', q{SELECT state = 'healing' FROM sherman_indexes WHERE index = 't_id'::regclass}), 'it survives a crash');
 is(sql('SELECT sherman_heal($$t_id$$) + sherman_heal($$k_pkey$$)'), '0', 'and heals');
 is(check_index($node, 't_id'), '0', 'and is checked');
 

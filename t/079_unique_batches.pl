@@ -79,7 +79,7 @@ sub query
 
 sub round_trips
 {
-	return query('SELECT sum(round_trips) FROM sherman_counters');
+	return query('SELECT sum(round_trips) FROM sherman_stat_indexes');
 }
 
 make_held_at($node);
@@ -119,9 +119,9 @@ $holder->query_safe('SELECT pg_advisory_unlock(1)');
 $writer->query('SELECT 1');
 like($writer->{stderr}, qr/ERROR:  08006/, 'a memory node that does not answer: an error');
 kill 'CONT', $msd->{pid};
-$node->poll_query_until('postgres', q{SELECT every(state = 'attached') FROM sherman_memory_nodes}) or die 'not attached';
+$node->poll_query_until('postgres', q{SELECT every(state = 'attached') FROM sherman_stat_memory_nodes}) or die 'not attached';
 is(query('SELECT count(*) FROM rows'), $rows, 'the rows are gone');
-is(query('SELECT state FROM sherman_indexes'), 'ok', 'the index is good');
+is(query('SELECT state FROM sherman_stat_indexes'), 'ok', 'the index is good');
 query('INSERT INTO rows SELECT i FROM generate_series(100001, 100200) i');
 is(query('SELECT count(*), count(DISTINCT k) FROM rows'), ($rows + 200) . '|' . ($rows + 200), 'they can be added');
 is(check_index($node, 'rows_k'), '0', 'the index is whole');
@@ -131,8 +131,8 @@ $writer->query('BEGIN; INSERT INTO rows SELECT i FROM generate_series(200001, 20
 $msd->crash;
 $writer->query('INSERT INTO rows SELECT i FROM generate_series(200201, 200400) i; COMMIT');
 $msd->start;
-$node->poll_query_until('postgres', q{SELECT every(state = 'attached') FROM sherman_memory_nodes}) or die 'not attached';
-query('SELECT sherman_heal(index) FROM sherman_indexes');
+$node->poll_query_until('postgres', q{SELECT every(state = 'attached') FROM sherman_stat_memory_nodes}) or die 'not attached';
+query('SELECT sherman_heal(indexrelid) FROM sherman_stat_indexes');
 query('INSERT INTO rows SELECT i FROM generate_series(200001, 200400) i');
 is(query('SELECT count(*), count(DISTINCT k) FROM rows'), ($rows + 600) . '|' . ($rows + 600), 'killed: they can be added');
 is(check_index($node, 'rows_k'), '0', 'the index is whole');
@@ -146,7 +146,7 @@ $node->start;
 $before = round_trips();
 query('INSERT INTO rows SELECT i FROM generate_series(300201, 300400) i');
 cmp_ok(round_trips() - $before, '>=', 200, 'an index with unverified leaves: each by itself');
-query('SELECT sherman_heal(index) FROM sherman_indexes');
+query('SELECT sherman_heal(indexrelid) FROM sherman_stat_indexes');
 $before = round_trips();
 query('INSERT INTO rows SELECT i FROM generate_series(300401, 300600) i');
 cmp_ok(round_trips() - $before, '<', 100, 'healed: they go together');

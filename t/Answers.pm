@@ -18,10 +18,10 @@ sub install
 	$node->safe_psql('postgres', <<'SQL');
 -- Equal numerics may be written in several ways.
 CREATE VIEW indexes_to_compare AS
-	SELECT x.index AS i, x.state AS state, i.indrelid::regclass AS t, pg_get_indexdef(x.index, 1, true) AS k,
+	SELECT x.indexrelid::regclass AS i, x.state AS state, i.indrelid::regclass AS t, pg_get_indexdef(x.indexrelid, 1, true) AS k,
 		coalesce('WHERE ' || pg_get_expr(i.indpred, i.indrelid), '') AS condition,
 		CASE a.atttypid WHEN 'numeric'::regtype THEN 'trim_scale(k)::text' ELSE 'k::text' END AS word
-	FROM sherman_indexes x JOIN pg_index i ON i.indexrelid = x.index JOIN pg_attribute a ON a.attrelid = x.index AND a.attnum = 1
+	FROM sherman_stat_indexes x JOIN pg_index i ON i.indexrelid = x.indexrelid JOIN pg_attribute a ON a.attrelid = x.indexrelid AND a.attnum = 1
 	WHERE i.indisvalid;
 CREATE FUNCTION answers(t regclass, k text, condition text, word text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE direction text; answer text; answers text := '';

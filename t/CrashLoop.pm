@@ -180,7 +180,7 @@ sub memory_used
 {
 	my ($self) = @_;
 
-	return $self->{node}->safe_psql('postgres', 'SELECT sum(memory_used) FROM sherman_memory_nodes');
+	return $self->{node}->safe_psql('postgres', 'SELECT sum(used_bytes) FROM sherman_stat_memory_nodes');
 }
 
 # Fills the memory up; the table is emptied when all is over.
@@ -273,8 +273,8 @@ sub wait_for_collector
 {
 	my ($self) = @_;
 
-	$self->{node}->poll_query_until('postgres', q{SELECT sum(memory_used) < 0.2 * sum(memory_total) + (SELECT sum(bytes) FROM sherman_indexes)
-		FROM sherman_memory_nodes}) or die "the memory does not come back\n" . situation($self->{node});
+	$self->{node}->poll_query_until('postgres', q{SELECT sum(used_bytes) < 0.2 * sum(total_bytes) + (SELECT sum(total_bytes) FROM sherman_stat_indexes)
+		FROM sherman_stat_memory_nodes}) or die "the memory does not come back\n" . situation($self->{node});
 	return;
 }
 
@@ -285,9 +285,9 @@ sub make_room
 	my $node = $self->{node};
 
 	$self->wait_for_collector;
-	return if $node->safe_psql('postgres', q{SELECT sum(bytes) < (SELECT sum(memory_total) / 2 FROM sherman_memory_nodes) FROM sherman_indexes}) eq 't';
+	return if $node->safe_psql('postgres', q{SELECT sum(total_bytes) < (SELECT sum(total_bytes) / 2 FROM sherman_stat_memory_nodes) FROM sherman_stat_indexes}) eq 't';
 	# One at a time: the new one lies beside the old one.
-	foreach my $index (split /\n/, $node->safe_psql('postgres', 'SELECT index FROM sherman_indexes WHERE bytes > 0'))
+	foreach my $index (split /\n/, $node->safe_psql('postgres', 'SELECT indexrelid::regclass FROM sherman_stat_indexes WHERE total_bytes > 0'))
 	{
 		$node->safe_psql('postgres', "REINDEX INDEX $index");
 		$self->wait_for_collector;
@@ -313,7 +313,7 @@ sub tidy
 	});
 	# It has two copies again, for the next time.
 	$node->safe_psql('postgres', 'REINDEX INDEX mix_twice')
-	  if $node->safe_psql('postgres', q{SELECT count(*) FROM sherman_indexes WHERE copies = 'one'}) ne '0';
+	  if $node->safe_psql('postgres', q{SELECT count(*) FROM sherman_stat_indexes WHERE replicas = 'one'}) ne '0';
 	$self->make_room;
 	return;
 }
@@ -333,9 +333,9 @@ sub wait_until_attached
 {
 	my ($self) = @_;
 
-	$self->{node}->poll_query_until('postgres', q{SELECT count(*) > 0 AND bool_and(state = 'attached') FROM sherman_memory_nodes})
+	$self->{node}->poll_query_until('postgres', q{SELECT count(*) > 0 AND bool_and(state = 'attached') FROM sherman_stat_memory_nodes})
 	  or die "not attached\n" . situation($self->{node});
-	$self->{node}->poll_query_until('postgres', q{SELECT count(*) = 0 FROM sherman_indexes WHERE state IN ('attaching', 'unreachable')})
+	$self->{node}->poll_query_until('postgres', q{SELECT count(*) = 0 FROM sherman_stat_indexes WHERE state IN ('attaching', 'unreachable')})
 	  or die "not reachable\n" . situation($self->{node});
 	return;
 }
@@ -358,7 +358,7 @@ sub load
 
 	while (time - $begin < $PostgreSQL::Test::Utils::timeout_default)
 	{
-		return $bench if $self->{node}->safe_psql('postgres', 'SELECT sum(inserts) > 50 FROM sherman_counters') eq 't';
+		return $bench if $self->{node}->safe_psql('postgres', 'SELECT sum(inserts) > 50 FROM sherman_stat_indexes') eq 't';
 		IPC::Run::pump_nb($bench) if IPC::Run::pumpable($bench);
 		if (!IPC::Run::pumpable($bench))
 		{
@@ -409,7 +409,7 @@ sub cycle
 	# Some go into the next crash healed, others in doubt.
 	if ($number % 4 == 0)
 	{
-		$node->poll_query_until('postgres', q{SELECT coalesce(sum(sherman_heal(index)), 0) = 0 FROM sherman_indexes WHERE state = 'healing'});
+		$node->poll_query_until('postgres', q{SELECT coalesce(sum(sherman_heal(indexrelid)), 0) = 0 FROM sherman_stat_indexes WHERE state = 'healing'});
 		$self->verify("cycle $number, healed", 'ok');
 	}
 	return;

@@ -34,7 +34,7 @@ sub column_of_nodes
 {
 	my $column = shift;
 
-	return "(SELECT string_agg(coalesce(($column)::text, '-'), '|' ORDER BY position) FROM sherman_memory_nodes)";
+	return "(SELECT string_agg(coalesce(($column)::text, '-'), '|' ORDER BY position) FROM sherman_stat_memory_nodes)";
 }
 
 sub nodes
@@ -53,7 +53,7 @@ sub wait_for_state
 {
 	my ($index, $state, $database) = @_;
 
-	return $node->poll_query_until($database // 'postgres', "SELECT state = '$state' FROM sherman_indexes WHERE index = '$index'::regclass");
+	return $node->poll_query_until($database // 'postgres', "SELECT state = '$state' FROM sherman_stat_indexes WHERE indexrelid = '$index'::regclass");
 }
 
 # Makes a copy of "rows" with an index whose home, which is drawn by lot, is the memory node at that position.
@@ -76,7 +76,7 @@ sub lies_on
 {
 	my $index = shift;
 
-	return $node->safe_psql('postgres', "SELECT memory_nodes FROM sherman_indexes WHERE index = '$index'::regclass");
+	return $node->safe_psql('postgres', "SELECT memory_nodes FROM sherman_stat_indexes WHERE indexrelid = '$index'::regclass");
 }
 
 # Runs SQL that must fail; returns the error.
@@ -149,7 +149,7 @@ sub memory_nodes_test
 	});
 	is(lies_on('rows_id'), '{0,1}', 'an index lies on both');
 	is(lies_on('rows_word'), '{0,1}', 'the other one too');
-	is($node->safe_psql('postgres', 'SELECT max(memory_used) <= 1.25 * avg(memory_used) AND min(memory_used) >= 0.75 * avg(memory_used) FROM sherman_memory_nodes'),
+	is($node->safe_psql('postgres', 'SELECT max(used_bytes) <= 1.25 * avg(used_bytes) AND min(used_bytes) >= 0.75 * avg(used_bytes) FROM sherman_stat_memory_nodes'),
 		't', 'each memory node has its part');
 	same_answers('after the build');
 	$node->safe_psql('postgres', 'INSERT INTO rows SELECT 390000 + g, md5(g::text) FROM generate_series(1, 20000) g');
@@ -215,7 +215,7 @@ sub memory_nodes_test
 	$node->start;
 	is(state_of($node, 'rows_id'), 'unreachable', 'with a memory node away at the start the index is unreachable');
 	is(nodes('state'), 'attached|unreachable', 'the other memory node is attached');
-	is(nodes('memory_used > 0'), 'true|-', 'and shows its figures');
+	is(nodes('used_bytes > 0'), 'true|-', 'and shows its figures');
 	isnt(nodes('reason'), '-|-', 'the view says why');
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM rows WHERE id = 400000'), '1', 'queries go on without it');
 	$node->safe_psql('postgres', 'DELETE FROM rows WHERE id < 1000');
@@ -274,7 +274,7 @@ sub memory_nodes_test
 	foreach my $home (0, 2)
 	{
 		$node->safe_psql('postgres', 'SELECT sherman_collect()');
-		my $kept = nodes('memory_used');
+		my $kept = nodes('used_bytes');
 		index_at_home('goes', $home);
 		is(lies_on('goes_id'), '{0,1,2}', "an index with its home at $home lies on all memory nodes");
 		$msd[2]->crash;
@@ -284,11 +284,11 @@ sub memory_nodes_test
 		if ($home != 2)
 		{
 			$kept =~ /^(.*)\|.*$/;
-			ok($node->poll_query_until('postgres', "SELECT string_agg(memory_used::text, '|' ORDER BY position) = '$1' FROM sherman_memory_nodes WHERE position < 2"),
+			ok($node->poll_query_until('postgres', "SELECT string_agg(used_bytes::text, '|' ORDER BY position) = '$1' FROM sherman_stat_memory_nodes WHERE position < 2"),
 				'what lies elsewhere is freed');
 		}
 		$msd[2]->start;
-		ok(wait_for('memory_used', $kept), 'the rest is freed when it is back');
+		ok(wait_for('used_bytes', $kept), 'the rest is freed when it is back');
 		ok(wait_for('state', 'attached|attached|attached'), 'all are attached');
 	}
 
@@ -311,7 +311,7 @@ sub memory_nodes_test
 	same_answers('rebuilt');
 	is(lies_on('rows_id'), '{0,1,2}', 'it lies on all of them again');
 	$node->safe_psql('postgres', 'SELECT sherman_collect()');
-	is($node->safe_psql('postgres', 'SELECT sum(memory_used) = (SELECT sum(bytes) FROM sherman_indexes) FROM sherman_memory_nodes'), 't',
+	is($node->safe_psql('postgres', 'SELECT sum(used_bytes) = (SELECT sum(total_bytes) FROM sherman_stat_indexes) FROM sherman_stat_memory_nodes'), 't',
 		'nothing is left of the broken ones');
 
 	# An older copy of one part is put in place.
@@ -376,7 +376,7 @@ sub memory_nodes_test
 	$other->safe_psql('postgres',
 		'CREATE TABLE theirs AS SELECT g AS id FROM generate_series(1, 50000) g; CREATE INDEX theirs_id ON theirs USING sherman (id)');
 	is(state_of($other, 'theirs_id'), 'ok', 'another server has an index there, too');
-	is($other->safe_psql('postgres', 'SELECT count(*) FROM sherman_indexes'), '1', 'and sees no other');
+	is($other->safe_psql('postgres', 'SELECT count(*) FROM sherman_stat_indexes'), '1', 'and sees no other');
 	$other->safe_psql('postgres', 'SELECT sherman_collect()');
 	$other->stop('immediate');
 	is(check_index($node, 'rows_id'), '0', 'its end does not touch ours');
@@ -385,7 +385,7 @@ sub memory_nodes_test
 	$msd[1]->crash;
 	$msd[1]->start;
 	ok(wait_for('state', 'attached|attached|attached'), 'a memory node comes back');
-	ok($other->poll_query_until('postgres', "SELECT every(state = 'attached') FROM sherman_memory_nodes"), 'to both');
+	ok($other->poll_query_until('postgres', "SELECT every(state = 'attached') FROM sherman_stat_memory_nodes"), 'to both');
 	is(check_index($node, 'rows_id'), '0', 'our index is whole');
 	is(check_index($other, 'theirs_id'), '0', 'and so is theirs');
 	$node->safe_psql('postgres', 'SELECT sherman_collect()');

@@ -104,7 +104,7 @@ sub used
 {
 	my $node = shift;
 
-	return $node->safe_psql('postgres', 'SELECT memory_used FROM sherman_memory_nodes');
+	return $node->safe_psql('postgres', 'SELECT used_bytes FROM sherman_stat_memory_nodes');
 }
 
 # Waits until that many bytes are used; false after the time of poll_query_until().
@@ -112,7 +112,7 @@ sub wait_until_used
 {
 	my ($node, $bytes) = @_;
 
-	return $node->poll_query_until('postgres', "SELECT memory_used = $bytes FROM sherman_memory_nodes");
+	return $node->poll_query_until('postgres', "SELECT used_bytes = $bytes FROM sherman_stat_memory_nodes");
 }
 
 # State of an index, once the launcher has attached.
@@ -120,7 +120,7 @@ sub state_of
 {
 	my ($node, $index, $database) = @_;
 	# A state other than ok has a reason.
-	my $state = "SELECT state || CASE WHEN state <> 'ok' AND coalesce(reason, '') = '' THEN ' without a reason' ELSE '' END FROM sherman_indexes WHERE index = '$index'::regclass";
+	my $state = "SELECT state || CASE WHEN state <> 'ok' AND coalesce(reason, '') = '' THEN ' without a reason' ELSE '' END FROM sherman_stat_indexes WHERE indexrelid = '$index'::regclass";
 
 	$database //= 'postgres';
 	$node->poll_query_until($database, "SELECT ($state) NOT LIKE 'attaching%'") or die "$index is still attaching";
@@ -151,7 +151,7 @@ sub trees
 {
 	my ($node, $database) = @_;
 
-	return $node->safe_psql($database // 'postgres', 'SELECT count(tree) FROM sherman_indexes');
+	return $node->safe_psql($database // 'postgres', 'SELECT count(tree) FROM sherman_stat_indexes');
 }
 
 # Whether the plan of a query uses this index, if the planner has the choice between it and nothing else.
@@ -255,7 +255,7 @@ sub situation
 	my ($node) = @_;
 	my @questions = (
 		q{SELECT pid, backend_type, state, wait_event_type, wait_event, pg_blocking_pids(pid), left(query, 100) FROM pg_stat_activity WHERE pid <> pg_backend_pid()},
-		'SELECT * FROM pg_prepared_xacts', 'SELECT * FROM sherman_memory_nodes', 'SELECT * FROM sherman_indexes', 'SELECT * FROM sherman_counters');
+		'SELECT * FROM pg_prepared_xacts', 'SELECT * FROM sherman_stat_memory_nodes', 'SELECT * FROM sherman_stat_indexes');
 
 	return join("\n", (map { $_, eval { $node->safe_psql('postgres', $_) } // $@ } @questions), processes($node), ends_of_logs());
 }
@@ -284,7 +284,7 @@ sub start_again
 	}
 	$attached //= 'count(*)';
 	$node->poll_query_until('postgres',
-		"SELECT count(*) > 0 AND count(*) FILTER (WHERE state = 'attached') = $attached AND bool_and(state <> 'attaching') FROM sherman_memory_nodes")
+		"SELECT count(*) > 0 AND count(*) FILTER (WHERE state = 'attached') = $attached AND bool_and(state <> 'attaching') FROM sherman_stat_memory_nodes")
 	  or die "not attached\n" . situation($node);
 	return;
 }

@@ -70,7 +70,7 @@ us_each()
 # round_trips: of all of sherman's indexes since the server started; sessions add theirs when they end.
 round_trips()
 {
-	run_psql -At -c "SELECT coalesce(sum(round_trips), 0) FROM sherman_counters"
+	run_psql -At -c "SELECT coalesce(sum(round_trips), 0) FROM sherman_stat_indexes"
 }
 
 # statement NAME COUNT METHOD SQL...: a figure, the time of the last statement for each of so many. Where count_round_trips is set, the round

@@ -74,7 +74,7 @@ value()
 
 all_attached()
 {
-	[ "$(value "SELECT count(*) FILTER (WHERE state = 'attached') FROM sherman_memory_nodes")" = 2 ]
+	[ "$(value "SELECT count(*) FILTER (WHERE state = 'attached') FROM sherman_stat_memory_nodes")" = 2 ]
 }
 
 # ---- the load
@@ -141,7 +141,7 @@ end_load()
 
 all_good()
 {
-	[ "$(value "SELECT count(*) FROM sherman_indexes WHERE state <> 'ok'")" = 0 ]
+	[ "$(value "SELECT count(*) FROM sherman_stat_indexes WHERE state <> 'ok'")" = 0 ]
 }
 
 # verify_all: indexes are good, agree with their tables, and no transfer of pgbench is lost.
@@ -149,7 +149,7 @@ verify_all()
 {
 	local index
 
-	wait_for $RECOVERY all_good || { run_psql -c 'TABLE sherman_indexes'; return 1; }
+	wait_for $RECOVERY all_good || { run_psql -c 'TABLE sherman_stat_indexes'; return 1; }
 	for index in load_key load_name accounts_id; do
 		[ "$(value "SELECT sherman_check('$index', true)")" = 0 ] || { echo "sherman_check finds problems in $index"; return 1; }
 	done
@@ -174,8 +174,8 @@ case_basics()
 	SQL
 	verify_all
 	[ "$(value "SET enable_seqscan = off; SELECT count(*) FROM (SELECT 1 FROM load WHERE key > 0 ORDER BY key) x")" = 69667 ]
-	[ "$(value "SELECT count(*) FILTER (WHERE memory_used > 0) FROM sherman_memory_nodes")" = 2 ] ||
-		{ echo "not all memory nodes are used"; run_psql -c 'TABLE sherman_memory_nodes'; return 1; }
+	[ "$(value "SELECT count(*) FILTER (WHERE used_bytes > 0) FROM sherman_stat_memory_nodes")" = 2 ] ||
+		{ echo "not all memory nodes are used"; run_psql -c 'TABLE sherman_stat_memory_nodes'; return 1; }
 }
 
 # disturbance SECONDS ERRORS COMMAND...: load, the switch's command for so long, and everything good afterwards. ENOUGH, if it is set,
@@ -216,7 +216,7 @@ case_partition_each_node()
 # The server has noticed; clients whose indexes lie on the other memory node need not.
 one_is_away()
 {
-	[ "$(value "SELECT count(*) FROM sherman_memory_nodes WHERE state <> 'attached'")" = 1 ]
+	[ "$(value "SELECT count(*) FROM sherman_stat_memory_nodes WHERE state <> 'attached'")" = 1 ]
 }
 
 # One way only: requests arrive and their answers do not, or the other way round.
