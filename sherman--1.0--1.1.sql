@@ -107,12 +107,22 @@ COMMENT ON FUNCTION sherman_database_size() IS
 -- Memory nodes, cache, connection workers
 ------------------------------------------------------------------------------
 
+CREATE FUNCTION sherman_stat_get_round_trip("position" integer)
+RETURNS interval
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION sherman_stat_get_round_trip(integer) IS
+	'how long a round trip to a memory node took when the server attached to it';
+
 CREATE VIEW sherman_stat_memory_nodes AS
 	SELECT m."position", m.address, m.transport, m.state, m.reason, m.memory_total AS total_bytes,
-		m.memory_used AS used_bytes, m.memory_quarantined AS quarantined_bytes, m.generation, m.uuid, m.capabilities
+		m.memory_used AS used_bytes, m.memory_quarantined AS quarantined_bytes,
+		@extschema@.sherman_stat_get_round_trip(m."position") AS round_trip, m.generation, m.uuid, m.capabilities
 	FROM @extschema@.sherman_memory_nodes() m;
 
-COMMENT ON VIEW sherman_stat_memory_nodes IS 'memory nodes of this server: address, state, memory in bytes';
+COMMENT ON VIEW sherman_stat_memory_nodes IS
+	'memory nodes of this server: address, state, memory in bytes, how long a round trip takes';
 
 CREATE FUNCTION sherman_pool_size()
 RETURNS bigint
@@ -189,6 +199,8 @@ COMMENT ON VIEW sherman_rebuilds IS 'until the next release: see sherman_stat_pr
 REVOKE ALL ON FUNCTION sherman_stat_reset_index(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION sherman_stat_reset() FROM PUBLIC;
 REVOKE ALL ON FUNCTION sherman_pool_size() FROM PUBLIC;
+REVOKE ALL ON FUNCTION sherman_stat_get_round_trip(integer) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION sherman_stat_get_round_trip(integer) TO pg_read_all_stats;
 GRANT EXECUTE ON FUNCTION sherman_pool_size() TO pg_read_all_stats;
 GRANT EXECUTE ON FUNCTION sherman_memory_nodes() TO pg_read_all_stats;
 GRANT EXECUTE ON FUNCTION sherman_rebuilds() TO pg_read_all_stats;

@@ -20,6 +20,9 @@ FROM sherman_stat_indexes WHERE indexrelid::regclass::text LIKE 'views%' ORDER B
 SELECT count(*) AS never_broken FROM sherman_stat_indexes WHERE indexrelid::regclass::text LIKE 'views%' AND broken_at IS NULL;
 SELECT bool_and(transport <> 'shm' OR capabilities LIKE 'operations atomic, lines atomic, %lock words in the host''s memory') AS vouched_for
 FROM sherman_stat_memory_nodes;
+-- A round trip is what another machine is away.
+SELECT bool_and(coalesce(round_trip > '0', false) = (transport <> 'shm')) AS round_trip FROM sherman_stat_memory_nodes;
+SELECT sherman_stat_get_round_trip(-1) IS NULL AND sherman_stat_get_round_trip(32) IS NULL AS no_memory_node;
 SELECT sherman_relation_size('views_id') > pg_relation_size('views_id') AS more_than_its_metapage;
 
 -- Counters count.
@@ -92,6 +95,7 @@ SELECT count(*) FROM sherman_stat_memory_nodes;
 SELECT count(*) FROM sherman_stat_progress_rebuild;
 SELECT count(*) FROM sherman_stat_connection_workers;
 SELECT sherman_pool_size();
+SELECT sherman_stat_get_round_trip(0);
 SELECT sherman_stat_reset_index('views_id');
 SELECT sherman_stat_reset();
 RESET ROLE;

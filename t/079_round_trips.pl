@@ -64,6 +64,8 @@ my $array = 'SELECT * FROM rows WHERE id = ANY (ARRAY(SELECT g * 37 FROM generat
 #
 my $small = server('small', $tcp->address, 1);
 like(slurp_file($small->logfile), qr/attached to memory node 0 .*\n.*DETAIL:  A round trip takes [1-9]\d* us\./, 'the round trip is in the log');
+is($small->safe_psql('postgres', q{SELECT extract(microseconds FROM round_trip)::int FROM sherman_stat_memory_nodes}),
+	slurp_file($small->logfile) =~ /DETAIL:  A round trip takes (\d+) us\./ ? $1 : '', 'and in the view');
 foreach my $case ([ 'a lookup', $one ], [ 'a range', $range ], [ 'an array', $array ])
 {
 	my ($name, $query) = @$case;
@@ -100,6 +102,7 @@ like(join_plan($large, 1000), qr/Nested Loop/, 'and the join is a nested loop');
 $large->stop;
 my $mapped = server('mapped', $shm->address, 1);
 is((cost($mapped, 1000, $one))[0], (cost($mapped, 0, $one))[0], 'nobody waits for mapped memory');
+is($mapped->safe_psql('postgres', 'SELECT round_trip IS NULL FROM sherman_stat_memory_nodes'), 't', 'as the view says');
 $mapped->stop;
 
 done_testing();

@@ -34,6 +34,7 @@ PG_FUNCTION_INFO_V1(sherman_index_info);
 PG_FUNCTION_INFO_V1(sherman_index_counters);
 PG_FUNCTION_INFO_V1(sherman_stat_reset_index);
 PG_FUNCTION_INFO_V1(sherman_stat_get_reset_time);
+PG_FUNCTION_INFO_V1(sherman_stat_get_round_trip);
 PG_FUNCTION_INFO_V1(sherman_cache);
 PG_FUNCTION_INFO_V1(sherman_relation_size);
 PG_FUNCTION_INFO_V1(sherman_collect);
@@ -206,6 +207,26 @@ sherman_memory_nodes(PG_FUNCTION_ARGS)
 	}
 	(void) sherman_connection_trouble();
 	return (Datum) 0;
+}
+
+/*
+ * How long a round trip to the memory node at this position took when the server attached to it, the least of some.  NULL:
+ * there is none, it is not attached, or its memory is mapped.
+ */
+Datum
+sherman_stat_get_round_trip(PG_FUNCTION_ARGS)
+{
+	int			position = PG_GETARG_INT32(0);
+	Interval   *round_trip;
+
+	if (sherman_shared == NULL || position < 0 || position >= TREE_MAX_NODES ||
+		sherman_node_phase(position) != SHERMAN_PHASE_ATTACHED)
+		PG_RETURN_NULL();
+	round_trip = palloc0(sizeof(Interval));
+	round_trip->time = pg_atomic_read_u32(&sherman_shared->node[position].round_trip_us);
+	if (round_trip->time == 0)
+		PG_RETURN_NULL();
+	PG_RETURN_INTERVAL_P(round_trip);
 }
 
 /* ---- indexes ---- */
