@@ -12,6 +12,7 @@
 #define SHERMAN_CLIENT_H
 
 #include "../rdma/fabric.h"
+#include "../rdma/proxy.h"
 
 /* Memory nodes of one instance: a bit for each fits a word of 32 (tree_client_trouble()). */
 #define TREE_MAX_NODES 32

@@ -12,7 +12,6 @@
 
 #include "am/base/sherman.h"
 
-#include "tree/proxy.h"
 #include "datatype/timestamp.h"
 #include "port/atomics.h"
 #include "storage/condition_variable.h"

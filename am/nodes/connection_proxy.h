@@ -7,7 +7,6 @@
 
 #include "am/base/sherman.h"
 
-#include "tree/proxy.h"
 #include "port/atomics.h"
 
 /* In shared memory; all of it is written by the workers. */
