@@ -9,6 +9,21 @@
 
 /* ---- node_read.c: reads ---- */
 
+/* The READ of a node. */
+static inline FabricOp
+node_op(uint64_t pointer, uint32_t bytes, uint64_t *image)
+{
+	assert(bytes > 0 && bytes % 8 == 0 && bytes <= NODE_MAX_BYTES);
+	assert(pointer_address(pointer) != POINTER_NONE);
+	return (FabricOp){
+		.opcode = FABRIC_READ,
+		.region = FABRIC_NODES,
+		.length = bytes,
+		.offset = pointer_offset(pointer),
+		.buffer = image,
+	};
+}
+
 /* access_read_node(), or with `whole` access_read_whole(). */
 extern TreeStatus access_read(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole);
 

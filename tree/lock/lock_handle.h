@@ -39,9 +39,8 @@ waiter_forget(LockWaiter *waiter)
 	__atomic_store_n(&waiter->holds, 0, __ATOMIC_RELEASE);
 }
 
-/* An operation on a lock word; and the READ of a node. */
+/* An operation on a lock word. */
 extern FabricOp word_op(FabricOpcode opcode, uint32_t index, uint64_t compare, uint64_t operand);
-extern FabricOp node_op(uint64_t pointer, uint32_t bytes, uint64_t *image);
 
 /* A word that was never used before; the ticket tells it from all others of this process. */
 extern uint64_t word_make(TreeClient *client, uint32_t memory_node);

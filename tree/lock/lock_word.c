@@ -33,18 +33,3 @@ word_op(FabricOpcode opcode, uint32_t index, uint64_t compare, uint64_t operand)
 	op.operand = operand;
 	return op;
 }
-
-FabricOp
-node_op(uint64_t pointer, uint32_t bytes, uint64_t *image)
-{
-	FabricOp op;
-
-	assert(bytes > 0 && bytes <= NODE_MAX_BYTES);
-	memset(&op, 0, sizeof(op));
-	op.opcode = FABRIC_READ;
-	op.region = FABRIC_NODES;
-	op.length = bytes;
-	op.offset = pointer_offset(pointer);
-	op.buffer = image;
-	return op;
-}

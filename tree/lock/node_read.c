@@ -8,22 +8,6 @@
 /* Pause before a torn node is read again: doubles from this, so that eight reads span half a millisecond. */
 #define TORN_PAUSE_US 2u
 
-static FabricOp
-read_op(uint64_t pointer, uint32_t bytes, uint64_t *image)
-{
-	FabricOp op = {
-		.opcode = FABRIC_READ,
-		.region = FABRIC_NODES,
-		.length = bytes,
-		.offset = pointer_offset(pointer),
-		.buffer = image,
-	};
-
-	assert(bytes % LINE_BYTES == 0 && bytes <= NODE_MAX_BYTES);
-	assert(pointer_address(pointer) != POINTER_NONE);
-	return op;
-}
-
 /*
  * One chain of READs, with a limit on its time: where READs are not atomic, stamps may have wrapped around during a
  * chain that took too long, and then all of its images count as torn.
@@ -117,7 +101,7 @@ access_read(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole
 
 	for (int attempt = 0; attempt < READ_ATTEMPTS && verdict == NODE_TORN; attempt++)
 	{
-		FabricOp op = read_op(pointer, bytes, image);
+		FabricOp op = node_op(pointer, bytes, image);
 		bool late;
 
 		if (attempt > 0)
@@ -181,7 +165,7 @@ read_chain(Tree *tree, const uint64_t *pointers, int count, uint64_t *const *ima
 
 	assert(count > 0 && count <= (int) FABRIC_MAX_CHAIN);
 	for (int i = 0; i < count; i++)
-		ops[i] = read_op(pointers[i], tree_node_bytes(tree, pointers[i], 0), images[i]);
+		ops[i] = node_op(pointers[i], tree_node_bytes(tree, pointers[i], 0), images[i]);
 	status = read_in_time(tree, pointer_memory_node(pointers[0]), ops, count, &late);
 	if (status != TREE_OK)
 		return status;
@@ -217,7 +201,7 @@ read_wave(Tree *tree, Wave *wave, const uint64_t *pointers, int count, uint64_t 
 	wave_begin(wave, tree);
 	for (int i = 0; i < count; i++)
 	{
-		FabricOp op = read_op(pointers[i], tree_node_bytes(tree, pointers[i], 0), images[i]);
+		FabricOp op = node_op(pointers[i], tree_node_bytes(tree, pointers[i], 0), images[i]);
 
 		wave_add(wave, pointer_memory_node(pointers[i]), &op);
 	}
