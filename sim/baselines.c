@@ -4,7 +4,7 @@
  */
 #include "tree/change/change.h"
 #include "tree/change/insert.h"
-#include "tree/lock/lock_table.h"
+#include "tree/lock/local_lock_table.h"
 #include "baselines.h"
 
 /* Of the back-off that sleeps: so many lost swaps are followed by up to 2^n microseconds each, awake, the later ones by sleep. */

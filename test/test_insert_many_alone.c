@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "fault.h"
-#include "lock/lock_table.h"
+#include "lock/local_lock_table.h"
 #include "shared/state.h"
 #include "support/many_fixture.h"
 #include "support/require.h"

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "fault.h"
-#include "lock/lock_table.h"
+#include "lock/local_lock_table.h"
 #include "support/many_fixture.h"
 #include "support/require.h"
 

@@ -8,7 +8,7 @@
 
 #include "tree/client/directory.h"
 #include "support/fixture.h"
-#include "tree/lock/lock_table.h"
+#include "tree/lock/local_lock_table.h"
 #include "support/keyspace.h"
 #include "tree/space/allocate.h"
 

@@ -13,7 +13,7 @@
 
 #include "support/lock_fixture.h"
 #include "rdma/shm/shm.h"
-#include "tree/lock/lock_table.h"
+#include "tree/lock/local_lock_table.h"
 
 /* Words of the scratch: what a client says of itself. */
 #define WROTE 1

@@ -51,7 +51,7 @@ TREE_SOURCES = \
 	tree/lock/lock_leaked.c \
 	tree/lock/lock_many.c \
 	tree/lock/lock_release.c \
-	tree/lock/lock_table.c \
+	tree/lock/local_lock_table.c \
 	tree/lock/lock_word.c \
 	tree/node/inner.c \
 	tree/node/interpolate.c \

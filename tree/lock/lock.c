@@ -10,9 +10,9 @@
  *
  *		entry free -> owned (win the word by COMPARE_SWAP) -> word held -> released, or passed on
  *
- * A process owns at most one entry (I-L1). The local table itself is in lock_table.c; here a word is won, or taken
- * over, and the locked node read; lock_handle.c frees a lock; lock_release.c writes and releases; lock_clean_up.c frees
- * locks that were leaked.
+ * A process owns at most one entry (I-L1). The local table itself is in local_lock_table.c; here a word is won, or
+ * taken over, and the locked node read; lock_handle.c frees a lock; lock_release.c writes and releases;
+ * lock_clean_up.c frees locks that were leaked.
  *
  * Lost chains: when a chain with a lock operation was lost, access_execute() resets the channel before it returns, so
  * that the word can be read and shows which operations took effect. If the channel cannot be reset either, the entry

@@ -6,7 +6,7 @@
 #ifndef SHERMAN_TREE_LOCK_HANDLE_H
 #define SHERMAN_TREE_LOCK_HANDLE_H
 
-#include "tree/lock/lock_table.h"
+#include "tree/lock/local_lock_table.h"
 #include "tree/lock/lock.h"
 
 /* The position of the instance in a lock word: fabric_lock_word(). */

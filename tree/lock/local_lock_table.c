@@ -1,8 +1,8 @@
 /*
- * lock_table.c
- *		See lock_table.h.
+ * local_lock_table.c
+ *		See local_lock_table.h.
  */
-#include "tree/lock/lock_table.h"
+#include "tree/lock/local_lock_table.h"
 
 /* Looks at the own record before sleeping: about the time that a handover over shared memory takes. */
 #define WAIT_SPINS 64

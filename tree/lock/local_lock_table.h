@@ -1,5 +1,5 @@
 /*
- * lock_table.h
+ * local_lock_table.h
  *		The local lock table: which process of this instance owns a lock word, and which ones wait for it.  Private to
  *		what includes lock_handle.h.
  *
@@ -8,8 +8,8 @@
  *
  * Lock order: an entry's spin lock is the only lock in here and is held over plain memory accesses alone.
  */
-#ifndef SHERMAN_TREE_LOCK_TABLE_H
-#define SHERMAN_TREE_LOCK_TABLE_H
+#ifndef SHERMAN_TREE_LOCAL_LOCK_TABLE_H
+#define SHERMAN_TREE_LOCAL_LOCK_TABLE_H
 
 #include "tree/lock/lock_many.h"
 #include "tree/shared/state.h"
@@ -136,4 +136,4 @@ extern void waiter_wake(TreeClient *client, LockTable *table, LockWaiter *chosen
  */
 extern bool entry_leave(TreeClient *client, LockEntry *entry, LockWaiter *waiter);
 
-#endif /* SHERMAN_TREE_LOCK_TABLE_H */
+#endif /* SHERMAN_TREE_LOCAL_LOCK_TABLE_H */
