@@ -276,10 +276,15 @@ fi
 
 # what it is installed with
 if [ -d "${TOP:-/nonexistent}/doc" ]; then
-	sed "s|@bindir@|$(cd "$(dirname "$MSD")" && pwd)|" "$TOP/doc/operate/msd.service.in" > "$DIRECTORY/msd.service"
-	if command -v systemd-analyze >/dev/null; then
-		expect 0 '^$' systemd-analyze verify --man=no "$DIRECTORY/msd.service"
-	fi
+	for unit in msd.service:msd:sherman msd@.service:%i:sherman/%i; do
+		IFS=: read -r file config directory <<<"$unit"
+		sed "s|@bindir@|$(cd "$(dirname "$MSD")" && pwd)|; s|@config@|$config|; s|@directory@|$directory|" \
+			"$TOP/doc/operate/msd.service.in" > "$DIRECTORY/$file"
+		! grep '@[a-z]*@' "$DIRECTORY/$file" || fail "$file: a place that is not filled"
+		if command -v systemd-analyze >/dev/null; then
+			expect 0 '^$' systemd-analyze verify --man=no "$DIRECTORY/$file"
+		fi
+	done
 	if command -v mandoc >/dev/null; then
 		expect 0 '^$' mandoc -Tlint -Wwarning "$TOP/doc/operate/msd.8"
 	elif command -v man >/dev/null; then
