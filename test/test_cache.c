@@ -16,6 +16,7 @@
 #include "environment.h"
 #include "../tree/internal.h"
 #include "tree/descent/descent.h"
+#include "tree/shared/frame_table.h"
 
 /* An instance without memory nodes: shared memory, a client and a tree are all that the cache looks at. */
 typedef struct Stage
@@ -342,6 +343,42 @@ test_undecided_replicas(void **state)
 	cache_touched(&stage.tree, image[inner_cell_word(g, 2)]);
 	assert_int_equal(cache_find_child(&stage.tree, pointer_make(0, 4096), &bound, &choice, copy),
 	                 TREE_NOT_FOUND);
+	stage_close(&stage);
+}
+
+/* What frame_hash() mixes. */
+static uint64_t
+hashed(uint64_t tree, uint64_t address)
+{
+	return (tree * 0x9e3779b97f4a7c15ull) ^ (address >> 16);
+}
+
+/* Nodes of two trees whose hashes are the same, and so their tags: each has a frame of its own. */
+static void
+test_same_tag(void **state)
+{
+	Stage stage;
+	uint64_t address = pointer_make(0, 4096), other, tree = 0;
+	uint64_t image[NODE_MAX_BYTES / 8], copy[NODE_MAX_BYTES / 8];
+
+	stage_open(&stage, &formats[0], 1 << 20);
+	/* A tree that differs in bits which an address can make up for. */
+	do
+		other = hashed(stage.tree.tree, address) ^ hashed(++tree, 0);
+	while (other >> 48 != 0 || tree == stage.tree.tree);
+	other <<= 16;
+	assert_int_equal(frame_hash(tree, other), frame_hash(stage.tree.tree, address));
+	put(&stage, 1, 0, 2, 5);
+	stage.tree.tree = tree;
+	assert_int_equal(cache_copy(&stage.tree, other, copy), TREE_NOT_FOUND);
+	numbered_node(&stage.tree.geometry, image, tree, 1, 2, 5);
+	image[HEADER_SELF] = other;
+	cache_put(&stage.tree, other, 0, image);
+	assert_int_equal(cache_copy(&stage.tree, other, copy), TREE_OK);
+	assert_int_equal(copy[HEADER_SELF], other);
+	stage.tree.tree = 4711;
+	assert_int_equal(cache_copy(&stage.tree, address, copy), TREE_OK);
+	assert_int_equal(copy[HEADER_SELF], address);
 	stage_close(&stage);
 }
 
@@ -714,6 +751,23 @@ test_filler_dies(void **state)
 	stage_close(&stage);
 }
 
+/* In a set of eight frames those of the living go round among seven. */
+static void
+test_filler_dies_in_a_full_set(void **state)
+{
+	Stage stage;
+	ChildChoice choice;
+
+	stage_open(&stage, &formats[0], 8 * 4096 + 8 * 64 + 64);
+	put_dying(&stage, 1, 0, 2, 5);
+	for (uint32_t i = 10; i < 30; i++)
+	{
+		put(&stage, i, 0, 2, 5);
+		assert_int_equal(find(&stage, i, 3, &choice), TREE_OK);
+	}
+	stage_close(&stage);
+}
+
 /* Chains of one lookup's way to its leaf. */
 static uint64_t
 descend(Tree *tree, uint64_t number)
@@ -846,6 +900,7 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_search_agrees),
 		cmocka_unit_test(test_newest_wins),
+		cmocka_unit_test(test_same_tag),
 		cmocka_unit_test(test_undecided_replicas),
 		cmocka_unit_test(test_children_under_parents),
 		cmocka_unit_test(test_merges),
@@ -853,6 +908,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_race),
 		cmocka_unit_test(test_refilled),
 		cmocka_unit_test(test_filler_dies),
+		cmocka_unit_test(test_filler_dies_in_a_full_set),
 		cmocka_unit_test(test_filler_of_root_dies),
 		cmocka_unit_test(test_speed),
 	};
