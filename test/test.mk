@@ -108,6 +108,9 @@ test_insert_many_SOURCES = test/support/tree_fixture.c test/support/many_fixture
 test_insert_many_alone_SOURCES = test/support/tree_fixture.c test/support/many_fixture.c
 test_insert_many_faults_SOURCES = test/support/tree_fixture.c test/support/many_fixture.c
 TEST_RUNS += test_insert_many=--network test_insert_many=--mapped
+TESTS += test_parents
+test_parents_SOURCES = test/support/tree_fixture.c test/support/many_fixture.c test/support/waits.c
+TEST_RUNS += test_parents=--network
 TEST_RUNS += test_insert_many_alone=--network test_insert_many_alone=--mapped
 TESTS += test_leaf_cache test_leaf_writes
 test_leaf_cache_SOURCES = test/support/tree_fixture.c test/support/leaf_fixture.c

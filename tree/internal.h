@@ -159,15 +159,18 @@ typedef struct OverflowBlock
 	uint64_t offset;
 } OverflowBlock;
 
-/* Leaves taken ahead for the splits of a wave (insert_wave.c). */
-#define SPARE_LEAVES 256u
+/* Nodes taken ahead for the splits of a wave, in memory of their own: most handles never have any (spare.c). */
+typedef struct SpareNode
+{
+	uint64_t pointer;
+	uint64_t generation;
+} SpareNode;
 
-typedef struct SpareLeaves
+typedef struct SpareNodes
 {
 	uint32_t count;
-	uint64_t pointers[SPARE_LEAVES];
-	uint64_t generations[SPARE_LEAVES];
-} SpareLeaves;
+	SpareNode nodes[];
+} SpareNodes;
 
 struct Tree
 {
@@ -185,10 +188,11 @@ struct Tree
 	uint8_t *pool;     /* overflow keys of cells that tie; grows (search_images()) */
 	size_t pool_bytes; /* its length */
 	bool root_is_leaf; /* when last seen: a hint that spares small trees one read */
-	NodeReserve leaves; /* split.c */
-	NodeReserve inner;  /* split.c, downlink.c */
-	SpareLeaves spare;  /* split.c */
-	bool memory_full;   /* the last attempt to take a node ahead failed: ask again only when one is needed */
+	NodeReserve leaves;       /* split.c */
+	NodeReserve inner;        /* split.c, downlink.c */
+	SpareNodes *spare_leaves; /* spare.c; NULL: there were none yet */
+	SpareNodes *spare_inner;
+	bool memory_full; /* the last attempt to take a node ahead failed: ask again only when one is needed */
 	OverflowBlock
 		block; /* of the insert in progress: given back by the next call, if it was left behind by a jump */
 	OverflowBlock cut;      /* of a separator in the making, likewise */

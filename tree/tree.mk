@@ -34,8 +34,10 @@ TREE_SOURCES = \
 	tree/descent/offload.c \
 	tree/descent/downlink.c \
 	tree/descent/downlink_wave.c \
+	tree/descent/parent_split.c \
 	tree/descent/predicate.c \
 	tree/descent/search.c \
+	tree/descent/spare.c \
 	tree/descent/split.c \
 	tree/handle/check.c \
 	tree/handle/open.c \

@@ -18,10 +18,13 @@
 #define MANY_IMAGES_BYTES (256u * 1024u)
 
 /* Room for the images that a wave writes whole: leaves whose entries do not fit, and their new siblings. */
-#define MANY_WHOLE_BYTES (256u * 1024u)
-#define MANY_WHOLE_MAX 256u
-/* Entries that one leaf of a wave takes beyond its empty slots. */
-#define MANY_NEW_CELLS 2048u
+#define MANY_WHOLE_BYTES (1024u * 1024u)
+#define MANY_WHOLE_MAX 1024u
+/* Entries that one leaf of a wave takes beyond its empty slots: cells of any width for half of these images. */
+#define MANY_NEW_BYTES (MANY_WHOLE_BYTES / 2)
+#define MANY_NEW_CELLS (MANY_NEW_BYTES / 16)
+/* The same where memory nodes are mapped, and there is no round trip to be spared. */
+#define MANY_MAPPED_CELLS 2048u
 #define MANY_CELLS (LEAF_ENTRIES_MAX + MANY_NEW_CELLS)
 
 typedef enum ManyState
@@ -79,8 +82,7 @@ typedef struct ManyCells
 	uint32_t count;
 	bool ordered; /* as in LeafCells */
 	const uint64_t *cells[MANY_CELLS];
-	uint64_t made[MANY_NEW_CELLS * LINE_WORDS]; /* of the new entries */
-	uint64_t packed[MANY_CELLS * TREE_POSTING_CELL_MAX_BYTES / 8];
+	uint64_t packed[LEAF_ENTRIES_MAX * TREE_POSTING_CELL_MAX_BYTES / 8 + MANY_NEW_BYTES / 8];
 	LeafCells old;
 } ManyCells;
 
@@ -107,11 +109,17 @@ typedef struct Many
 	uint32_t short_of; /* so many new leaves more were wanted than there were */
 	bool
 		full; /* no new leaf can be allocated: an entry that needs one is inserted alone, which returns the reason */
+	bool mapped;           /* the wave's leaf is on a memory node that is mapped */
 	uint64_t memory_nodes; /* bit each: that can be used, and where waves can */
 	uint64_t
 		depth; /* sections of the client in this call: in another one inside of it this memory is taken */
 	ManyEntry entries[MANY_ENTRIES];
-	ManyEntry sorting[MANY_ENTRIES];
+	union
+	{
+		ManyEntry sorting[MANY_ENTRIES]; /* while entries are put in order */
+		uint64_t made[MANY_NEW_BYTES /
+		              8]; /* cells of the new entries of a leaf that is spread, while that is planned */
+	};
 	uint64_t cell[LINE_WORDS]; /* of a key that is looked for in its leaf */
 	ManyLeaf leaves[LOCK_MANY_MAX];
 	ManySibling siblings[MANY_WHOLE_MAX];
@@ -121,6 +129,8 @@ typedef struct Many
 	_Alignas(LINE_BYTES) uint64_t whole[MANY_WHOLE_BYTES / 8];
 	_Alignas(LINE_BYTES) uint64_t images[MANY_IMAGES_BYTES / 8];
 } Many;
+
+_Static_assert(MANY_WHOLE_BYTES >= DOWNLINK_ROOM_BYTES, "lent to parents, once the leaves are written");
 
 /* ---- insert_many.c ---- */
 
@@ -158,6 +168,8 @@ extern uint32_t many_siblings_wanted(const Many *many);
  * this cannot be, now or ever (many->short_of says so), and nothing has changed.  Integers only.
  */
 extern bool many_spread(Many *many, ManyLeaf *leaf);
+/* How many new entries one leaf of the wave can take, where so many images are left. */
+extern uint32_t many_new_cells(const Many *many, uint32_t images);
 
 /* ---- insert_wave.c ---- */
 

@@ -21,14 +21,12 @@ static uint32_t
 cells_make(Many *many, const ManyLeaf *leaf)
 {
 	const NodeGeometry *g = &many->tree->geometry;
-	uint32_t most = many->whole_max * g->leaf_cells / 4;
+	uint32_t most = many_new_cells(many, many->whole_max - many->whole_count);
 	uint32_t count = 0;
 
-	if (most > MANY_NEW_CELLS)
-		most = MANY_NEW_CELLS;
 	for (uint32_t i = leaf->first; i < leaf->end && count < most; i++)
 		if (many->entries[i].state == MANY_PLACED)
-			cell_make(g, many->cells.made + count++ * g->cell_words, many_key(many, i), 0, NULL);
+			cell_make(g, many->made + count++ * g->cell_words, many_key(many, i), 0, NULL);
 	return count;
 }
 
@@ -45,7 +43,7 @@ cells_merge(Many *many, uint32_t made)
 	cells->ordered = cells->old.ordered;
 	for (uint32_t i = 0; i < cells->count; i++)
 	{
-		const uint64_t *added = cells->made + n * g->cell_words;
+		const uint64_t *added = many->made + n * g->cell_words;
 		bool is_new = o == cells->old.count || (n < made && cell_order(g, added, cells->old.cells[o]) < 0);
 
 		cells->cells[i] = is_new ? added : cells->old.cells[o];
@@ -85,7 +83,7 @@ leaf_ascends(const Many *many, const ManyLeaf *leaf, uint32_t made)
 {
 	const NodeGeometry *g = &many->tree->geometry;
 	const LeafCells *old = &many->cells.old;
-	const uint64_t *middle = many->cells.made + made / 2 * g->cell_words;
+	const uint64_t *middle = many->made + made / 2 * g->cell_words;
 
 	return separator_infinite(leaf->image + g->high_word) &&
 	       (old->count == 0 || cell_order(g, old->cells[old->count - 1], middle) < 0);
@@ -197,7 +195,7 @@ images_begin(Many *many, ManyLeaf *leaf)
 	{
 		ManySibling *sibling = &many->siblings[leaf->first_sibling + i];
 
-		spare_take(tree, &sibling->pointer, &sibling->generation);
+		spare_take(tree, 0, &sibling->pointer, &sibling->generation);
 		sibling->image = whole_image(many);
 		node_begin_like(g, sibling->image, leaf->image, sibling->pointer, sibling->generation);
 		left[HEADER_RIGHT] = sibling->pointer;
@@ -227,6 +225,18 @@ images_fill(const Many *many, const ManyLeaf *leaf, const uint32_t *cuts)
 
 /* ---- the plan ---- */
 
+uint32_t
+many_new_cells(const Many *many, uint32_t images)
+{
+	const NodeGeometry *g = &many->tree->geometry;
+	uint32_t most = MANY_NEW_BYTES / g->cell_bytes;
+
+	/* Wherever the cuts are, as leaves are filled by more than half. */
+	if (most > images * g->leaf_cells / 2)
+		most = images * g->leaf_cells / 2;
+	return many->mapped && most > MANY_MAPPED_CELLS ? MANY_MAPPED_CELLS : most;
+}
+
 void
 many_foresee(Many *many, const ManyLeaf *leaf)
 {
@@ -243,7 +253,7 @@ many_foresee(Many *many, const ManyLeaf *leaf)
 	}
 	if (separator_infinite(leaf->path.high))
 		percent = SPLIT_ASCENDING_PERCENT;
-	many->siblings_foreseen += entries * 100 / (g->leaf_cells * percent) + 1;
+	many->siblings_foreseen += entries / (g->leaf_cells * percent / 100) + 1;
 	many->spread_foreseen++;
 }
 
@@ -271,25 +281,26 @@ many_spread(Many *many, ManyLeaf *leaf)
 	Tree *tree = many->tree;
 	const NodeGeometry *g = &tree->geometry;
 	uint32_t cuts[MANY_WHOLE_MAX];
-	uint32_t made = cells_make(many, leaf);
 	uint32_t siblings = 0;
+	uint32_t made;
 
-	assert(leaf->lock.held && made > 0);
-	leaf_gather(g, leaf->image, LEAF_NO_SLOT, NULL, &many->cells.old);
-	leaf->dropped = leaf_proven_dead(g, leaf->image);
-	cells_merge(many, made);
-	cells_pack(many);
+	assert(leaf->lock.held && leaf->placed > 0);
 	if (many->whole_count == many->whole_max)
 	{
 		many->short_of++;
 		return false;
 	}
+	made = cells_make(many, leaf);
+	leaf_gather(g, leaf->image, LEAF_NO_SLOT, NULL, &many->cells.old);
+	leaf->dropped = leaf_proven_dead(g, leaf->image);
+	cells_merge(many, made);
+	cells_pack(many);
 	if (!leaf_worth_rewrite(g->leaf_cells, many->cells.count, leaf->dropped))
 	{
 		siblings = cuts_find(many, leaf_ascends(many, leaf, made), cuts);
-		if (siblings > tree->spare.count)
-			many->short_of += siblings - tree->spare.count;
-		if (siblings == 0 || siblings > tree->spare.count)
+		if (siblings > spare_count(tree, 0))
+			many->short_of += siblings - spare_count(tree, 0);
+		if (siblings == 0 || siblings > spare_count(tree, 0))
 			return false;
 	}
 	leaf->first_sibling = many->sibling_count;

@@ -122,6 +122,16 @@ leaf_begin(Many *many, ManyLeaf *leaf)
 	many->leaf_count++;
 }
 
+/* Of the leaf's entries before `end`: those that the wave can place, as far as that is known before the leaf is read. */
+static uint32_t
+leaf_entries_limit(const Many *many, const ManyLeaf *leaf, uint32_t end)
+{
+	uint32_t used = many->spread_foreseen + many->siblings_foreseen;
+	uint32_t most = many->tree->geometry.leaf_cells + many_new_cells(many, many->whole_max - used);
+
+	return end - leaf->first < most ? end : leaf->first + most;
+}
+
 /* Inserts the entry by itself, into the leaf that a descent has just led to. */
 static TreeStatus
 entry_insert(Many *many, uint32_t entry, const Path *path)
@@ -162,7 +172,7 @@ wave_take(Many *many, TreeStatus *status)
 		many->end++;
 		return !many->alone;
 	}
-	mapped = access_is_mapped(many->tree->client, pointer_memory_node(leaf->path.pointer));
+	mapped = many->mapped = access_is_mapped(many->tree->client, pointer_memory_node(leaf->path.pointer));
 	end = leaf_entries_end(many, leaf);
 	if (mapped && many->leaf_count > 0 && (many->alone || end > leaf->first + 1))
 		return false;
@@ -171,11 +181,11 @@ wave_take(Many *many, TreeStatus *status)
 		*status = entry_insert(many, many->end++, &leaf->path);
 		return *status == TREE_OK && entry->state == MANY_DONE;
 	}
-	leaf->end = end - leaf->first < MANY_NEW_CELLS ? end : leaf->first + MANY_NEW_CELLS;
+	leaf->end = leaf_entries_limit(many, leaf, end);
 	leaf_begin(many, leaf);
 	many_foresee(many, leaf);
 	many->end = end;
-	return !mapped;
+	return !mapped && (!many->alone || leaf->end == end);
 }
 
 /* ---- READs ---- */
@@ -588,7 +598,7 @@ wave_fill(Many *many)
 static TreeStatus
 wave_downlinks(Many *many)
 {
-	DownlinkRoom room = {&many->wave, many->images, MANY_IMAGES_BYTES / INNER_BYTES};
+	DownlinkRoom room = {&many->wave, many->whole};
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < many->leaf_count; i++)
@@ -616,7 +626,7 @@ wave_downlinks(Many *many)
 static TreeStatus
 wave_reserve(Many *many)
 {
-	TreeStatus status = spare_fill(many->tree, many_siblings_wanted(many));
+	TreeStatus status = spare_fill(many->tree, 0, many_siblings_wanted(many));
 
 	many->short_of = 0;
 	many->full = status == TREE_MEMORY_FULL;

@@ -170,9 +170,20 @@ reserve_keep(Tree *tree, uint32_t level)
 /* Takes one out of the reserve, which holds one. */
 extern void reserve_take(Tree *tree, uint32_t level, uint64_t *pointer, uint64_t *generation);
 extern void reserve_return(Tree *tree);
-/* The same for leaves of waves: takes ahead until there are so many, SPARE_LEAVES at most; takes one out, of those that there are. */
-extern TreeStatus spare_fill(Tree *tree, uint32_t count);
-extern void spare_take(Tree *tree, uint64_t *pointer, uint64_t *generation);
+
+/* ---- spare.c: the same for the splits of waves, which take many ---- */
+
+/* Nodes that are taken ahead, at most. */
+#define SPARE_LEAVES 1024u
+#define SPARE_INNER 64u
+
+extern uint32_t spare_count(const Tree *tree, uint32_t level);
+/* Takes nodes ahead until there are `count`, or as many as there may be.  As reserve_fill(). */
+extern TreeStatus spare_fill(Tree *tree, uint32_t level, uint32_t count);
+/* Takes one out of those that there are. */
+extern void spare_take(Tree *tree, uint32_t level, uint64_t *pointer, uint64_t *generation);
+/* All are given back, and their memory. */
+extern void spare_return(Tree *tree);
 
 /*
  * Inserts the downlink of `right`, the right sibling of `left`, both on `level`, with the separator between the two,

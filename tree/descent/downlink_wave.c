@@ -6,35 +6,13 @@
  * has those before it, under the parent's lock and by integers.  A downlink that is missing costs readers a step to the right,
  * never an answer: so a parent whose chain was lost is simply tried again by itself.
  */
-#include "tree/descent/downlink_wave.h"
-
 #include "tree/descent/downlink.h"
+#include "tree/descent/parent.h"
 
-/* Parents of a wave. */
-#define PARENTS_MAX 64u
-
-/* Waves for the same downlinks; between two of them full parents are split, which leaves room for half as many as a node has. */
+/* Waves for the same downlinks. */
 #define TURNS_MAX 8
 
-typedef struct Parent
-{
-	uint64_t pointer;
-	uint64_t *image;
-	LockHandle lock;
-	RedoHeader redo;
-	uint32_t first; /* its downlinks: [first, end) */
-	uint32_t end;
-	uint32_t added;
-} Parent;
-
-typedef struct Parents
-{
-	Tree *tree;
-	Downlink *links;
-	Wave *wave;
-	uint32_t count;
-	Parent parents[PARENTS_MAX];
-} Parents;
+_Static_assert(DOWNLINK_ROOM_BYTES == PIECES_MAX * INNER_BYTES, "room for each image");
 
 /* Whether nodes at this memory node can be locked and written by waves now. */
 static bool
@@ -46,11 +24,11 @@ memory_node_usable(const Tree *tree, uint32_t memory_node)
 
 /* Takes the parents of the downlinks that are left, as far as there is room. */
 static void
-parents_take(Parents *parents, uint32_t links, const DownlinkRoom *room)
+parents_take(Parents *parents, uint32_t links)
 {
 	uint32_t end;
 
-	parents->count = 0;
+	parents->count = parents->piece_count = parents->short_of = 0;
 	for (uint32_t i = 0; i < links; i = end)
 	{
 		uint64_t pointer = parents->links[i].parent;
@@ -59,22 +37,26 @@ parents_take(Parents *parents, uint32_t links, const DownlinkRoom *room)
 		end = i + 1;
 		if (parents->links[i].done)
 			continue;
-		while (end < links && pointer_address(parents->links[end].parent) == pointer_address(pointer))
+		while (end < links && (parents->links[end].done ||
+		                       pointer_address(parents->links[end].parent) == pointer_address(pointer)))
 			end++;
-		if (parents->count == PARENTS_MAX || parents->count == room->count)
-			return;
-		if (pointer == 0 || !memory_node_usable(parents->tree, pointer_memory_node(pointer)))
+		parents->links[i].waits = parents->count == PARENTS_MAX;
+		if (parents->count == PARENTS_MAX || pointer == 0 ||
+		    !memory_node_usable(parents->tree, pointer_memory_node(pointer)))
 			continue;
-		*parent = (Parent){.pointer = pointer, .first = i, .end = end};
-		parent->image = room->images + parents->count * INNER_BYTES / 8;
+		*parent = (Parent){.pointer = pointer, .first = i, .end = end, .pieces = 1};
+		parent->leftmost = piece_begin(parents, pointer);
 		parents->count++;
 	}
 }
 
+/* Waits for the wave's READs of all parents that are locked. */
 static void
 parents_read(Parents *parents)
 {
-	wave_begin(parents->wave, parents->tree);
+	Wave *wave = parents->room->wave;
+
+	wave_begin(wave, parents->tree);
 	for (uint32_t i = 0; i < parents->count; i++)
 	{
 		const Parent *parent = &parents->parents[i];
@@ -82,105 +64,232 @@ parents_read(Parents *parents)
 		               .region = FABRIC_NODES,
 		               .length = INNER_BYTES,
 		               .offset = pointer_offset(parent->pointer),
-		               .buffer = parent->image};
+		               .buffer = parent->leftmost->image};
 
 		if (parent->lock.held)
-			wave_add(parents->wave, parent->lock.place, &op);
+			wave_add(wave, parent->lock.place, &op);
 	}
-	wave_end(parents->wave);
+	wave_end(wave);
 }
 
-/* Puts the parent's downlinks into its image, as far as integers place them and it has room. */
+/* The downlinks of the parent from number i on that are not done. */
+static uint32_t
+links_rest(const Parents *parents, const Parent *parent, uint32_t i)
+{
+	uint32_t rest = 0;
+
+	for (; i < parent->end; i++)
+		rest += !parents->links[i].done;
+	return rest;
+}
+
+/*
+ * Puts downlink number i into the image of the piece where it goes, as far as integers tell that.  Downlinks ascend, so it is *piece,
+ * where the last one went, or further right.
+ */
 static void
-parent_place(const Parents *parents, Parent *parent)
+link_place(Parents *parents, Parent *parent, uint32_t i, Piece **piece)
 {
 	Tree *tree = parents->tree;
 	const NodeGeometry *g = &tree->geometry;
-	uint64_t *node = parent->image;
+	Downlink *link = &parents->links[i];
 	DownlinkInsertion insertion;
+	DownlinkPlace place;
+	uint32_t index;
 
-	if (wave_status(parents->wave, parent->lock.place) != TREE_OK ||
-	    node_check_locked(g, node, tree->tree, parent->pointer) != NODE_GOOD || node_level(node) != 1)
-		return;
-	for (uint32_t i = parent->first; i < parent->end; i++)
+	downlink_begin(&insertion, tree, parents->level - 1, link->left, link->separator, link->right,
+	               link->path);
+	for (;;)
 	{
-		Downlink *link = &parents->links[i];
-		uint32_t index;
-		DownlinkPlace place;
-
-		if (link->done)
-			continue;
-		downlink_begin(&insertion, tree, 0, link->left, link->separator, link->right, link->path);
-		place = downlink_place(&insertion, node, &index);
-		link->done = place == DOWNLINK_PRESENT;
-		link->full = place == DOWNLINK_HERE && node_count(node) == g->inner_cells;
-		if (place != DOWNLINK_HERE || link->full)
-			continue;
-		downlink_put(g, node, index, link->right, insertion.separator);
-		link->done = true;
-		parent->added++;
+		place = downlink_place(&insertion, (*piece)->image, &index);
+		if (place == DOWNLINK_RIGHT && (*piece)->next != NULL)
+			*piece = (*piece)->next;
+		else if (place != DOWNLINK_HERE || node_count((*piece)->image) < g->inner_cells)
+			break;
+		else if (!parent_split(parents, parent, *piece, index, links_rest(parents, parent, i)))
+		{
+			link->waits = true;
+			return;
+		}
 	}
-	if (parent->added == 0)
+	link->done = place == DOWNLINK_PRESENT || place == DOWNLINK_HERE;
+	if (place != DOWNLINK_HERE)
 		return;
-	node_next_generation(node);
-	node_seal(g, node);
+	downlink_put(g, (*piece)->image, index, link->right, insertion.separator);
+	parent->added++;
 }
 
+static bool
+parent_is_written(const Parent *parent)
+{
+	return parent->status == TREE_OK && (parent->added > 0 || parent->pieces > 1);
+}
+
+/* Puts the parent's downlinks into its image, and into new nodes where it has no room. */
+static void
+parent_place(Parents *parents, Parent *parent)
+{
+	Tree *tree = parents->tree;
+	Piece *piece = parent->leftmost;
+
+	if (wave_status(parents->room->wave, parent->lock.place) != TREE_OK ||
+	    node_check_locked(&tree->geometry, piece->image, tree->tree, parent->pointer) != NODE_GOOD ||
+	    node_level(piece->image) != parents->level)
+		return;
+	for (uint32_t i = parent->first; i < parent->end; i++)
+		if (!parents->links[i].done)
+			link_place(parents, parent, i, &piece);
+	if (parent_is_written(parent))
+		parent_complete(parents, parent);
+}
+
+/* The first of a parent's new nodes: that it is split into, but for itself. */
+static const Piece *
+parent_new(const Parent *parent)
+{
+	return parent->root != NULL ? parent->leftmost : parent->leftmost->next;
+}
+
+/* Adds the WRITEs of a parent's new nodes.  Whether one of them lies at another memory node than the parent. */
+static bool
+pieces_write(Parents *parents, const Parent *parent)
+{
+	bool apart = false;
+
+	for (const Piece *piece = parent_new(parent); piece != NULL; piece = piece->next)
+	{
+		uint32_t memory_node = pointer_memory_node(piece->pointer);
+		FabricOp op = {.opcode = FABRIC_WRITE,
+		               .region = FABRIC_NODES,
+		               .length = INNER_BYTES,
+		               .offset = pointer_offset(piece->pointer),
+		               .buffer = piece->image};
+
+		wave_add(parents->room->wave, memory_node, &op);
+		apart = apart || memory_node != parent->lock.place;
+	}
+	return apart;
+}
+
+/* What became of new nodes that were waited for: a parent links to all of them, or is not written. */
+static void
+pieces_wrote(const Parents *parents, Parent *parent)
+{
+	for (const Piece *piece = parent_new(parent); piece != NULL; piece = piece->next)
+		if (parent->status == TREE_OK)
+			parent->status = wave_status(parents->room->wave, pointer_memory_node(piece->pointer));
+}
+
+/* Adds the WRITE of the parent, or of the root above what it was split into. */
+static void
+parent_write(Parents *parents, Parent *parent)
+{
+	Tree *tree = parents->tree;
+	const Piece *piece = parent->root != NULL ? parent->root : parent->leftmost;
+	FabricOp ops[REDO_OPS + 1];
+	int count;
+
+	lock_many_writes(tree, parent->pointer, &parent->lock);
+	count = lock_many_rewrite_ops(tree, &parent->lock, &parent->redo, parent->pointer, piece->image,
+	                              INNER_BYTES, ops);
+	wave_add_together(parents->room->wave, parent->lock.place, ops, count);
+}
+
+/* New nodes first: in the same wave as what links them where one memory node has both, as it keeps the order. */
 static void
 parents_write(Parents *parents)
 {
-	Tree *tree = parents->tree;
+	Wave *wave = parents->room->wave;
+	bool apart = false;
 
-	wave_begin(parents->wave, tree);
+	wave_begin(wave, parents->tree);
 	for (uint32_t i = 0; i < parents->count; i++)
+		if (parent_is_written(&parents->parents[i]) && pieces_write(parents, &parents->parents[i]))
+			apart = true;
+	if (apart)
 	{
-		Parent *parent = &parents->parents[i];
-		FabricOp ops[REDO_OPS + 1];
-		int count;
-
-		if (parent->added == 0)
-			continue;
-		lock_many_writes(tree, parent->pointer, &parent->lock);
-		count = lock_many_rewrite_ops(tree, &parent->lock, &parent->redo, parent->pointer, parent->image,
-		                              INNER_BYTES, ops);
-		wave_add_together(parents->wave, parent->lock.place, ops, count);
+		wave_end(wave);
+		for (uint32_t i = 0; i < parents->count; i++)
+			pieces_wrote(parents, &parents->parents[i]);
+		wave_begin(wave, parents->tree);
 	}
-	wave_end(parents->wave);
+	for (uint32_t i = 0; i < parents->count; i++)
+		if (parent_is_written(&parents->parents[i]))
+			parent_write(parents, &parents->parents[i]);
+	wave_end(wave);
+}
+
+static void
+parent_count(Tree *tree, const Parent *parent)
+{
+	TREE_COUNT(tree, parent_posts, parent->added);
+	TREE_COUNT(tree, inner_splits, parent->pieces - 1);
+	TREE_COUNT(tree, root_splits, parent->root != NULL ? 1 : 0);
 }
 
 /* What was written is acknowledged, or not: then its downlinks are inserted by themselves. */
 static void
 parent_wrote(Parents *parents, Parent *parent)
 {
-	Tree *tree = parents->tree;
-
-	if (parent->added == 0)
-		return;
-	if (wave_status(parents->wave, parent->lock.place) == TREE_OK)
+	if (parent_is_written(parent))
+		parent->status = wave_status(parents->room->wave, parent->lock.place);
+	if (parent_is_written(parent))
 	{
-		TREE_COUNT(tree, parent_posts, parent->added);
+		parent_count(parents->tree, parent);
 		return;
 	}
-	for (uint32_t i = parent->first; i < parent->end; i++)
-		parents->links[i].done = false;
-	parent->added = 0;
+	for (uint32_t i = parent->first; parent->status != TREE_OK && i < parent->end; i++)
+		parents->links[i].done = parents->links[i].waits = false;
 }
 
-/* The new image is what descents find from now on. */
+/* The new images are what descents find from now on. */
 static void
 parent_cache(const Parents *parents, const Parent *parent)
 {
-	if (parent->added > 0)
-		downlink_cache(parents->tree, parent->pointer, parents->links[parent->first].above, parent->image);
+	Tree *tree = parents->tree;
+	uint64_t above = parent->root != NULL ? tree->root : parents->links[parent->first].above;
+
+	if (!parent_is_written(parent))
+		return;
+	if (parent->root != NULL)
+		downlink_cache(tree, tree->root, 0, parent->root->image);
+	for (const Piece *piece = parent->leftmost; piece != NULL; piece = piece->next)
+		downlink_cache(tree, piece->pointer, above, piece->image);
 }
 
+/* The downlinks of the nodes that parents were split into; a root links to them already.  Returns their number. */
+static uint32_t
+parents_links(const Parents *parents, Downlink *above)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < parents->count; i++)
+	{
+		const Parent *parent = &parents->parents[i];
+		const Downlink *first = &parents->links[parent->first];
+
+		if (!parent_is_written(parent) || parent->root != NULL)
+			continue;
+		for (const Piece *left = parent->leftmost; left->next != NULL; left = left->next)
+		{
+			Downlink *link = &above[count++];
+
+			*link = (Downlink){.path = first->path, .left = left->pointer, .right = left->next->pointer};
+			node_get_fence(&parents->tree->geometry, left->next->image, false, link->separator);
+			link->parent = first->above;
+			if (parents->level + 2 < LEVELS_MAX)
+				link->above = first->path->parents[parents->level + 2];
+		}
+	}
+	return count;
+}
+
+/* One wave; it has taken the parents. */
 static void
 parents_insert(Parents *parents)
 {
 	Tree *tree = parents->tree;
 
-	if (parents->count == 0 || lock_many_begin(tree) != TREE_OK)
-		return;
 	for (uint32_t i = 0; i < parents->count; i++)
 		(void) lock_many_try(tree, parents->parents[i].pointer, &parents->parents[i].lock);
 	parents_read(parents);
@@ -198,21 +307,22 @@ parents_insert(Parents *parents)
 		parent_cache(parents, &parents->parents[i]);
 }
 
-/* Inserts a downlink by itself. */
+/* Inserts a downlink of a node of this level by itself. */
 static TreeStatus
-link_insert(Tree *tree, Downlink *link)
+link_insert(Tree *tree, uint32_t level, Downlink *link)
 {
 	Path path = *link->path;
 
-	path.parents[1] = link->parent;
-	path.parents[2] = link->above;
+	path.parents[level + 1] = link->parent;
+	if (level + 2 < LEVELS_MAX)
+		path.parents[level + 2] = link->above;
 	link->done = true;
-	return downlink_insert(tree, 0, link->left, link->separator, link->right, &path);
+	return downlink_insert(tree, level, link->left, link->separator, link->right, &path);
 }
 
-/* Where a downlink goes, after its parent has been split. */
+/* Where a downlink goes, now that parents have been split. */
 static TreeStatus
-link_find(Tree *tree, Downlink *link)
+link_find(Tree *tree, uint32_t level, Downlink *link)
 {
 	_Alignas(uint64_t) uint8_t image[TREE_IMAGE_MAX_BYTES];
 	TreeBound bound;
@@ -220,59 +330,104 @@ link_find(Tree *tree, Downlink *link)
 	TreeStatus status = search_separator_bound(tree, link->separator, 0, &bound, image);
 
 	if (status == TREE_OK)
-		status = search_descend(tree, &bound, 1, false, &path);
+		status = search_descend(tree, &bound, level + 1, false, &path);
 	link->parent = status == TREE_OK ? path.pointer : 0;
-	link->above = status == TREE_OK ? path.parents[2] : 0;
+	link->above = status == TREE_OK && level + 2 < LEVELS_MAX ? path.parents[level + 2] : 0;
 	return status == TREE_RETRY ? TREE_OK : status;
 }
 
-/*
- * Of the downlinks that a wave has left, inserts those that no other wave does either, and of each full parent the first one, which
- * splits it.  The others are counted, and found anew; unless `last`.
- */
+/* Of the downlinks that a wave has left, inserts those that no other wave does either, and finds anew where the others go. */
 static TreeStatus
-links_left(Tree *tree, Downlink *links, uint32_t count, bool last, uint32_t *left)
+links_left(Tree *tree, uint32_t level, Downlink *links, uint32_t count, bool last, uint32_t *left)
 {
-	uint64_t split = 0;
 	TreeStatus status = TREE_OK;
 
 	*left = 0;
 	for (uint32_t i = 0; status == TREE_OK && i < count; i++)
+		if (!links[i].done && (last || !links[i].waits))
+			status = link_insert(tree, level, &links[i]);
+	for (uint32_t i = 0; status == TREE_OK && i < count; i++)
 	{
-		bool waits = !last && links[i].full && pointer_address(links[i].parent) == split;
-
-		if (links[i].full)
-			split = pointer_address(links[i].parent);
-		links[i].full = waits;
-		*left += waits;
-		if (!waits && !links[i].done)
-			status = link_insert(tree, &links[i]);
+		links[i].waits = false;
+		if (links[i].done)
+			continue;
+		(*left)++;
+		status = link_find(tree, level, &links[i]);
 	}
-	for (uint32_t i = 0; status == TREE_OK && *left > 0 && i < count; i++)
-		if (!links[i].done)
-			status = link_find(tree, &links[i]);
+	return status;
+}
+
+/*
+ * Takes nodes ahead for parents that have no room: as many as there are full nodes of downlinks, as many more as the last wave was
+ * short of, and one once there was need of any.  False: there are none, so no other wave does more.
+ */
+static bool
+nodes_reserve(const Parents *parents, uint32_t links)
+{
+	Tree *tree = parents->tree;
+	uint32_t wanted = parents->short_of + links / (tree->geometry.inner_cells / 2);
+
+	if (wanted == 0 && tree->spare_inner != NULL)
+		wanted = 1;
+	return spare_fill(tree, parents->level, wanted) == TREE_OK;
+}
+
+static TreeStatus links_insert(Tree *tree, uint32_t level, Downlink *links, uint32_t count,
+                               const DownlinkRoom *room);
+
+/*
+ * One wave, and one for each level above where nodes were split, before any downlink is looked for anew.
+ */
+static TreeStatus
+links_wave(Parents *parents, uint32_t links)
+{
+	Downlink above[SPARE_INNER];
+	uint32_t count;
+
+	parents_take(parents, links);
+	if (parents->count == 0 || lock_many_begin(parents->tree) != TREE_OK)
+		return TREE_OK;
+	parents_insert(parents);
+	count = parents_links(parents, above);
+	return count == 0 ? TREE_OK : links_insert(parents->tree, parents->level, above, count, parents->room);
+}
+
+/* Inserts downlinks of nodes of this level, which know where they go. */
+static TreeStatus
+links_insert(Tree *tree, uint32_t level, Downlink *links, uint32_t count, const DownlinkRoom *room)
+{
+	/* Its arrays, which are long, are filled as far as they are used. */
+	Parents parents;
+	TreeStatus status = TREE_OK;
+	uint32_t left = count;
+
+	if (level + 1 >= LEVELS_MAX)
+		return access_damaged(tree, links[0].left);
+	parents.tree = tree;
+	parents.level = level + 1;
+	parents.links = links;
+	parents.room = room;
+	parents.short_of = 0;
+	for (int turn = 1; status == TREE_OK && left > 0; turn++)
+	{
+		bool last = !nodes_reserve(&parents, left) || turn == TURNS_MAX;
+
+		status = links_wave(&parents, count);
+		if (status == TREE_OK)
+			status = links_left(tree, level, links, count, last, &left);
+	}
 	return status;
 }
 
 TreeStatus
 downlinks_insert(Tree *tree, Downlink *links, uint32_t count, const DownlinkRoom *room)
 {
-	Parents parents = {.tree = tree, .links = links, .wave = room->wave};
-	uint32_t left = count;
-	TreeStatus status = TREE_OK;
-
 	assert(!tree->client->holding);
 	for (uint32_t i = 0; i < count; i++)
 	{
-		links[i].done = links[i].full = false;
+		links[i].done = links[i].waits = false;
 		links[i].parent = links[i].path->parents[1];
 		links[i].above = links[i].path->parents[2];
 	}
-	for (int turn = 1; status == TREE_OK && left > 0; turn++)
-	{
-		parents_take(&parents, count, room);
-		parents_insert(&parents);
-		status = links_left(tree, links, count, turn == TURNS_MAX, &left);
-	}
-	return status;
+	return links_insert(tree, 0, links, count, room);
 }

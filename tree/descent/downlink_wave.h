@@ -19,7 +19,7 @@ typedef struct Downlink
 	/* While they are inserted: */
 	uint64_t parent; /* where it goes, as far as that is known; 0: it is not */
 	uint64_t above;  /* the node that led there, 0: not known */
-	bool full;       /* the parent has to be split for it */
+	bool waits;      /* for another wave, as this one has no new nodes for its parent, or no room for that */
 	bool done;
 } Downlink;
 
@@ -27,15 +27,16 @@ typedef struct Downlink
 typedef struct DownlinkRoom
 {
 	Wave *wave;
-	uint64_t *images; /* of INNER_BYTES each */
-	uint32_t count;
+	uint64_t *images; /* DOWNLINK_ROOM_BYTES */
 } DownlinkRoom;
 
+#define DOWNLINK_ROOM_BYTES (128u * INNER_BYTES)
+
 /*
- * Inserts downlinks, which come in the order of their keys: parents are locked by try, read and written by waves, each once for all
- * of its new children.  A parent without room is split by downlink_insert() with the first of those that it lacks room for; the
- * others go by another wave.  What waves do not do, as a parent is locked or integers do not tell the place, downlink_insert() does,
- * one by one.  As downlink_insert(); nothing is held.
+ * Inserts downlinks of leaves, which come in the order of their keys: parents are locked by try, read and written by waves, each once
+ * for all of its new children; those without room are split into as many nodes as these take, whose own downlinks go in the same way.
+ * What waves do not do, as a parent is locked or integers do not tell the place, downlink_insert() does, one by one.  As
+ * downlink_insert(); nothing is held.
  */
 extern TreeStatus downlinks_insert(Tree *tree, Downlink *links, uint32_t count, const DownlinkRoom *room);
 

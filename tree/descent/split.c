@@ -57,51 +57,10 @@ reserve_take(Tree *tree, uint32_t level, uint64_t *pointer, uint64_t *generation
 	assert(*generation != 0);
 }
 
-TreeStatus
-spare_fill(Tree *tree, uint32_t count)
-{
-	SpareLeaves *spare = &tree->spare;
-	TreeStatus status = TREE_OK;
-
-	assert(!tree->client->holding);
-	if (count > SPARE_LEAVES)
-		count = SPARE_LEAVES;
-	while (spare->count < count && status == TREE_OK)
-	{
-		uint32_t i = spare->count;
-
-		status = allocate_one_of(tree, pointer_memory_node(tree->root), 0, count - i, &spare->pointers[i],
-		                         &spare->generations[i]);
-		if (status == TREE_OK)
-			spare->count++;
-	}
-	tree->memory_full = status == TREE_MEMORY_FULL;
-	return status;
-}
-
-void
-spare_take(Tree *tree, uint64_t *pointer, uint64_t *generation)
-{
-	SpareLeaves *spare = &tree->spare;
-
-	assert(spare->count > 0);
-	spare->count--;
-	*generation = spare->generations[spare->count];
-	*pointer = spare->pointers[spare->count];
-	assert(*generation != 0);
-}
-
 void
 reserve_return(Tree *tree)
 {
 	assert(!tree->client->holding);
-	while (tree->spare.count > 0)
-	{
-		uint64_t pointer, generation;
-
-		spare_take(tree, &pointer, &generation);
-		allocate_return(tree, pointer_address(pointer), 0, generation);
-	}
 	for (uint32_t level = 0; level <= 1; level++)
 	{
 		NodeReserve *reserve = reserve_of(tree, level);

@@ -215,6 +215,7 @@ tree_close(Tree *handle)
 
 	insert_abandon(handle);
 	reserve_return(handle);
+	spare_return(handle);
 	tree_count_flush(handle);
 	state_put(handle->client, handle->state);
 	replicas_close(handle);

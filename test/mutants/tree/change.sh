@@ -162,6 +162,8 @@ mutate wave_alone_behind_what_is_barred test_insert_many_alone wave_judge \
 	's/\t\tif \(many->alone && !leaf_is_through\(many, i\)\)\n\t\t\tbreak;\n/\t\t(void) leaf_is_through;\n/'
 mutate wave_permits_last test_insert_many_alone wave_fill \
 	's/\tmany_permits_end\(many\);\n//'
+mutate leaves_take_few_entries_each test_parents many_new_cells \
+	's/if \(most > images \* g->leaf_cells \/ 2\)/if (most > 2048)\n\t\tmost = 2048;\n\tif (most > images * g->leaf_cells \/ 2)/'
 mutate spread_without_downlinks test_insert_many wave_downlinks \
 	's/return count == 0/return count < UINT32_MAX/'
 mutate merge_full_leaf test_merge leaf_is_empty \

@@ -18,10 +18,30 @@ mutate outrun_downlink_is_damage test_tree_faults downlink_insert \
 	's/idle = insertion\.outrun \? 0 : idle \+ 1;/idle++;/'
 mutate own_right_sibling_not_seen test_damage downlink_insert \
 	's/if \(pointer_address\(left\) == pointer_address\(right\)\)/if (false)/'
-mutate downlink_wave_does_not_ask test_insert_many_faults downlink_wave.c:parent_place \
-	's/place = downlink_place\(&insertion, node, &index\);/place = DOWNLINK_HERE; index = node_count(node);/'
-mutate downlink_wave_one_by_one test_insert_many=--network links_left \
-	's/bool waits = !last && /bool waits = false \&\& /'
+mutate downlink_wave_does_not_ask test_insert_many_faults link_place \
+	's/place = downlink_place\(&insertion, \(\*piece\)->image, &index\);/place = DOWNLINK_HERE; index = node_count((*piece)->image);/'
+mutate full_parents_one_by_one test_parents parent_split \
+	's/if \(spare_count\(tree, parents->level\) < needed/if (true/'
+mutate parents_in_one_node_each test_parents link_place \
+	's/if \(place == DOWNLINK_RIGHT && \(\*piece\)->next != NULL\)/if (false)/'
+mutate parents_of_parents_left test_parents parents_links \
+	's/if \(!parent_is_written\(parent\) \|\| parent->root != NULL\)\n\t\t\tcontinue;/continue;/'
+mutate new_parents_behind_what_links_them test_parents parents_write \
+	's/if \(parent_is_written\(&parents->parents\[i\]\) && pieces_write\(parents, &parents->parents\[i\]\)\)/if (false)/; s/\t\t\tparent_write\(parents, &parents->parents\[i\]\);/\t\t\tparent_write(parents, \&parents->parents[i]), (void) pieces_write(parents, \&parents->parents[i]);/'
+mutate new_parents_not_waited_for test_parents parents_write \
+	's/\tif \(apart\)\n/\tif (false)\n/'
+mutate lost_new_parents_linked test_parents pieces_wrote \
+	's/if \(parent->status == TREE_OK\)/if (false)/'
+mutate lost_parents_links_done test_parents parent_wrote \
+	's/parents->links\[i\]\.done = parents->links\[i\]\.waits = false;/parents->links[i].waits = false;/'
+mutate root_in_its_children test_parents root_leave \
+	's/node_flags\(root\) & ~NODE_ROOT/node_flags(root)/'
+mutate new_parents_not_linked test_parents cells_move \
+	's/\tleft->image\[HEADER_RIGHT\] = right->pointer;\n//'
+mutate many_downlinks_cut_at_half test_parents piece_cut \
+	's/if \(rest <= count \/ 4 \|\| index <= middle\)/if (true)/'
+mutate ascending_parents_cut_at_half test_parents piece_cut \
+	's/if \(index == count && node\[HEADER_RIGHT\] == POINTER_NONE\)/if (false)/'
 mutate image_of_the_version_behind_the_read test_leaf_writes leaf_cache_read \
 	's/if \(status == TREE_OK\)\n\t\tleaf_cache_offer\(tree, &key, leaf\);/if (status == TREE_OK)\n\t{\n\t\tkey = leaf_cache_key(tree, pointer);\n\t\tleaf_cache_offer(tree, \&key, leaf);\n\t}/'
 mutate vacuum_keeps_what_it_passes test_vacuum=--cached read_leaves \
