@@ -15,12 +15,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "support/testing.h"
+#include "support/fixture.h"
 #include "support/daemon.h"
 #include "tree/client/directory.h"
 #include "tree/service/service.h"
-
-static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
 
 /* ---- clients ---- */
 

@@ -18,14 +18,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/testing.h"
+#include "support/fixture.h"
 #include "rdma/memory/memory.h"
 #include "tree/service/service_state.h"
 #include "../sim/files.h"
 
 #define TREES 3u
-
-static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
 
 typedef struct Sizes
 {

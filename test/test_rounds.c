@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "support/testing.h"
+#include "support/fixture.h"
 #include "support/door.h"
 
 #define TREES TABLES_TREES_STEP
@@ -14,7 +14,6 @@
 /* More than any call here takes. */
 #define MANY_ROUNDS 100000u
 
-static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
 static const char *const names[DOOR_TENANTS] = {"first", "second"};
 static const uint64_t no_quotas[DOOR_TENANTS] = {0, 0};
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/testing.h"
+#include "support/fixture.h"
 #include "../sim/files.h"
 #include "rdma/server/server_state.h"
 #include "tree/service/service_state.h"
@@ -19,8 +19,6 @@
 #define NODE_BYTES ((TREES + 16) * (uint64_t) FABRIC_UNIT_BYTES)
 /* Every one of so many calls is refused. */
 #define REFUSED_CALLS 1000
-
-static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
 
 typedef struct Fixture
 {

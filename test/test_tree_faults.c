@@ -131,6 +131,20 @@ static Tree *their_tree;
 static uint32_t their_next;
 
 static void
+their_open(const TreeRecord *record)
+{
+	test_client_open(&other_client, &instance, 1);
+	their_tree = open_tree(&other_client, record);
+}
+
+static void
+their_close(void)
+{
+	tree_close(their_tree);
+	assert_int_equal(test_client_close(&other_client), TREE_OK);
+}
+
+static void
 insert_theirs(void)
 {
 	for (int n = 0; n < 80; n++, their_next += 2)
@@ -144,14 +158,12 @@ insert_theirs(void)
 static void
 test_changed_meanwhile(void **state)
 {
-	TestClient other;
 	TreeRecord record;
 	Tree *tree = new_tree(&text, &record);
 	WalkResult result;
 	uint32_t count = 0;
 
-	test_client_open(&other, &instance, 1);
-	their_tree = open_tree(&other, &record);
+	their_open(&record);
 	their_next = 1;
 	while (count < 4000 || count != their_next - 1)
 	{
@@ -163,9 +175,8 @@ test_changed_meanwhile(void **state)
 	verify_tids(tree, count, &result);
 	walk_free(&result);
 	compare_hook = NULL;
-	tree_close(their_tree);
+	their_close();
 	tree_close(tree);
-	assert_int_equal(test_client_close(&other), TREE_OK);
 }
 
 /* Another client splits the root and everything below while this one's hints and cache are old. */
@@ -515,14 +526,12 @@ grow_root(Tree *tree, uint32_t children)
 static void
 test_posts_meanwhile(void **state)
 {
-	TestClient other;
 	TreeRecord record;
 	Tree *tree = new_tree(&text, &record);
 	WalkResult result;
 	uint32_t count;
 
-	test_client_open(&other, &instance, 1);
-	their_tree = open_tree(&other, &record);
+	their_open(&record);
 	count = grow_root(tree, 46);
 	assert_int_equal(node_level(forgotten_root), 1);
 	assert_int_equal(walk_root_forgets(tree), 23);
@@ -537,9 +546,8 @@ test_posts_meanwhile(void **state)
 	verify_tids(tree, count, &result);
 	assert_int_equal(result.incomplete_splits, 0);
 	walk_free(&result);
-	tree_close(their_tree);
+	their_close();
 	tree_close(tree);
-	assert_int_equal(test_client_close(&other), TREE_OK);
 }
 
 /* The entry of one process, and those of others that are always next to it, on both sides, each nearer than the last. */
@@ -743,7 +751,6 @@ fences_begin(Tree *tree)
 static void
 test_fences_move(void **state)
 {
-	TestClient other;
 	TreeRecord record;
 	Tree *tree = new_tree(&text, &record);
 	uint32_t patience = client.tree->options.operation_timeout_ms;
@@ -754,8 +761,7 @@ test_fences_move(void **state)
 	TreeKey key;
 	bool hit;
 
-	test_client_open(&other, &instance, 1);
-	their_tree = open_tree(&other, &record);
+	their_open(&record);
 	memset(&fences, 0, sizeof(fences));
 	count = fences_begin(tree);
 	/* Just behind an entry of that leaf. */
@@ -776,9 +782,8 @@ test_fences_move(void **state)
 	assert_true(client.tree->counters.undecided_fences - judged >= JUDGMENTS);
 	verify_tids(tree, count + 1, &result);
 	walk_free(&result);
-	tree_close(their_tree);
+	their_close();
 	tree_close(tree);
-	assert_int_equal(test_client_close(&other), TREE_OK);
 }
 
 /* The child of the root that others post and forget while one compares; the root without it, and without mine. */
@@ -858,14 +863,12 @@ post_beside(Tree *tree, uint32_t times)
 static void
 test_crowd_posts_first(void **state)
 {
-	TestClient other;
 	TreeRecord record;
 	Tree *tree = new_tree(&text, &record);
 	WalkResult result;
 	uint32_t count;
 
-	test_client_open(&other, &instance, 1);
-	their_tree = open_tree(&other, &record);
+	their_open(&record);
 	count = grow_root(tree, 40);
 	forgotten_mine = 20;
 	assert_int_equal(post_beside(tree, OUTRUNS), TREE_OK);
@@ -876,9 +879,8 @@ test_crowd_posts_first(void **state)
 	verify_tids(tree, count, &result);
 	assert_int_equal(result.incomplete_splits, 0);
 	walk_free(&result);
-	tree_close(their_tree);
+	their_close();
 	tree_close(tree);
-	assert_int_equal(test_client_close(&other), TREE_OK);
 }
 
 /*

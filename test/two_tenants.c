@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "support/fixture.h"
 #include "support/door.h"
 #include "support/require.h"
 #include "tree/node/redo.h"
@@ -43,7 +44,6 @@
 #define EVIL_CLIENTS 3u
 #define POOL 64u
 
-static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
 static const char *const names[DOOR_TENANTS] = {"good", "evil"};
 static const uint64_t quotas[DOOR_TENANTS] = {QUOTA_BYTES, QUOTA_BYTES};
 
