@@ -197,17 +197,19 @@ exhaust_body(int number, void *argument)
 	actor_close(&actor);
 }
 
+/* By chunks, and by an instance that takes whole extents. */
 static void
 test_exhaust(void **state)
 {
-	for (int f = 0; f < 3; f++)
+	for (int f = 0; f < 6; f++)
 	{
 		Actor actor;
 		TreeStatistics statistics;
 		uint64_t given = 0;
 		bool known;
 
-		open_one(8 * MEGABYTE, &formats[f]);
+		test_alone = f >= 3;
+		open_one(8 * MEGABYTE, &formats[f % 3]);
 		assert_int_equal(test_processes(4, exhaust_body, NULL), 0);
 		for (uint64_t i = 0; i < TEST_SCRATCH_WORDS * 8; i++)
 			given += ((uint8_t *) instance.scratch)[i] * 16u;
@@ -218,6 +220,7 @@ test_exhaust(void **state)
 		assert_int_equal(statistics.extent_bytes, 8 * MEGABYTE);
 		actor_close(&actor);
 		fixture_close();
+		test_alone = false;
 	}
 }
 
@@ -439,6 +442,82 @@ test_goes_on_after_restart(void **state)
 	fixture_close();
 }
 
+/* What the tree has. */
+static TreeRecord
+record_now(const Actor *actor)
+{
+	TreeRecord record;
+
+	assert_int_equal(
+		tree_record_read(actor->client.tree, records[0].tree, tree_home(records[0].root), &record), TREE_OK);
+	return record;
+}
+
+/* An extent all of whose chunks another instance has taken is used up, whoever asks for it. */
+static void
+test_taken_by_others(void **state)
+{
+	Actor actor;
+	DirectoryExtent extent;
+	FabricOp op = {
+		.opcode = FABRIC_FETCH_ADD, .region = FABRIC_NODES, .length = 8, .operand = EXTENT_MIN_BYTES};
+	uint64_t pointer, generation;
+
+	open_one(8 * MEGABYTE, &formats[0]);
+	actor_open(&actor, 0);
+	assert_int_equal(allocate_node(actor.tree, 0, 0, &pointer, &generation), TREE_OK);
+	assert_int_equal(directory_extent(actor.client.tree, 0, records[0].tree, 0, 1, &extent), TREE_OK);
+	op.offset = extent.offset + offsetof(ExtentHeader, bump);
+	assert_int_equal(fabric_execute(actor.client.endpoints[0], &op, 1), FABRIC_OK);
+	for (int i = 0; i < 200; i++)
+	{
+		assert_int_equal(allocate_node(actor.tree, 0, 0, &pointer, &generation), TREE_OK);
+		assert_not_in_range(pointer_offset(pointer), extent.offset, extent.offset + extent.bytes - 1);
+	}
+	actor_close(&actor);
+	fixture_close();
+}
+
+/* An instance that has its trees for itself gets as much memory as it is about to use by one call, and no more than that. */
+static void
+test_wanted(void **state)
+{
+	Actor actor;
+	FabricCounters counters;
+	uint64_t pointer, generation, before, bytes = MEGABYTE;
+
+	test_alone = true;
+	open_one(8 * MEGABYTE, &formats[0]);
+	test_alone = false;
+	actor_open(&actor, 0);
+	/* What is left of the first extent is taken by one FETCH_ADD, whatever for. */
+	assert_int_equal(allocate_run(actor.tree, 0, &bytes, &before, &generation), TREE_OK);
+	assert_int_equal(bytes, EXTENT_MIN_BYTES - DIRECTORY_FIRST_BUMP);
+	assert_int_equal(record_now(&actor).extents, 1);
+	fabric_counters(actor.client.endpoints[0], &counters);
+	assert_int_equal(counters.atomics, 1);
+
+	/* 300 leaves and the header are five units. Runs for large WRITEs, blocks and inner nodes are of the same memory. */
+	for (uint32_t i = 0; i < 200; i++)
+		assert_int_equal(allocate_one_of(actor.tree, 0, 0, 300 - i, &pointer, &generation), TREE_OK);
+	assert_int_equal(record_now(&actor).bytes, 6 * EXTENT_MIN_BYTES);
+	bytes = 4 * CHUNK_BYTES;
+	assert_int_equal(allocate_run(actor.tree, 0, &bytes, &before, &generation), TREE_OK);
+	assert_int_equal(bytes, 4 * CHUNK_BYTES);
+	assert_int_equal(allocate_node(actor.tree, 0, 1, &pointer, &generation), TREE_OK);
+	assert_int_equal(allocate_overflow(actor.tree, 0, 1000, &before), TREE_OK);
+	assert_int_equal(record_now(&actor).extents, 2);
+
+	/* A long run is no reason for a large extent: of what is not used of it nobody knows before the end. */
+	for (bytes = MEGABYTE; record_now(&actor).extents == 2; bytes = MEGABYTE)
+		assert_int_equal(allocate_run(actor.tree, 0, &bytes, &before, &generation), TREE_OK);
+	assert_int_equal(record_now(&actor).bytes, 7 * EXTENT_MIN_BYTES);
+	fabric_counters(actor.client.endpoints[0], &counters);
+	assert_int_equal(counters.atomics, 1);
+	actor_close(&actor);
+	fixture_close();
+}
+
 /* Two memory nodes: a tree that is far larger on one gives nodes away to the other; a full one too. */
 static void
 test_two_memory_nodes(void **state)
@@ -502,6 +581,8 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_many_returns),
 		cmocka_unit_test(test_goes_on_after_restart),
 		cmocka_unit_test(test_two_memory_nodes),
+		cmocka_unit_test(test_wanted),
+		cmocka_unit_test(test_taken_by_others),
 	};
 
 	if (test_threads_wanted(argc, argv))

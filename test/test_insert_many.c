@@ -255,6 +255,45 @@ test_chains(void **state)
 	tree_close(tree);
 }
 
+static uint64_t
+atomics(void)
+{
+	uint64_t count = 0;
+
+	for (int i = 0; i < MANY_NODES; i++)
+	{
+		FabricCounters counters;
+
+		fabric_counters(client.endpoints[i], &counters);
+		count += counters.atomics;
+	}
+	return count;
+}
+
+/*
+ * Memory for what a call brings comes by a few calls, which know how much that is, and without FETCH_ADDs but for the rest of the first
+ * extent at each memory node.
+ */
+static void
+test_memory(void **state)
+{
+	Tree *tree = many_tree(&narrow);
+	uint64_t before = client.tree->counters.extents, atomics_before = atomics();
+	TreeStatistics statistics;
+
+	many_insert(tree, MANY_RANDOM, 0, 100000, 50000);
+	print_message("100,000 random keys: %llu extents, %llu FETCH_ADDs\n",
+	              (unsigned long long) (client.tree->counters.extents - before),
+	              (unsigned long long) (atomics() - atomics_before));
+	assert_in_range(client.tree->counters.extents - before, 1, 9);
+	assert_in_range(atomics() - atomics_before, 1, MANY_NODES);
+	/* And it is no more than it takes: a quarter ahead at most. */
+	assert_int_equal(tree_estimate(tree, &statistics), TREE_OK);
+	assert_true(statistics.extent_bytes <=
+	            (statistics.leaves * 1024 + statistics.inner_nodes * INNER_BYTES) * 5 / 4);
+	tree_close(tree);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -264,6 +303,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_split_hook), cmocka_unit_test(test_wal_position),
 		cmocka_unit_test(test_chains),     cmocka_unit_test(test_one_key),
 		cmocka_unit_test(test_high_keys),  cmocka_unit_test(test_together),
+		cmocka_unit_test(test_memory),
 	};
 
 	if (many_arguments(argc, argv))

@@ -425,6 +425,29 @@ test_blocks(void **state)
 	checked_tree_close(&f);
 }
 
+/* Chunks that were never used are for blocks, too: a tree of long keys does not grow by one extent in each incarnation. */
+static void
+test_chunks_for_blocks(void **state)
+{
+	CheckedTree f;
+	uint64_t pointer, generation, before, block;
+
+	checked_tree_open(&f, KEYSPACE_64_OVERFLOW);
+	before = extent_bytes(&f);
+	while (extent_bytes(&f) == before)
+		require_ok(allocate_one_of(f.tree, 0, 0, 100, &pointer, &generation));
+	before = extent_bytes(&f);
+	for (int run = 0; run < 3; run++)
+	{
+		next_incarnation(&f);
+		assert_true(reclaim(f.tree) > 0);
+		for (int i = 0; i < 8; i++)
+			require_ok(allocate_overflow(f.tree, 0, 1024, &block));
+	}
+	assert_int_equal(extent_bytes(&f), before);
+	checked_tree_close(&f);
+}
+
 /* What ends the looking in the middle of it, at operation n. */
 typedef enum Trouble
 {
@@ -578,12 +601,19 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lives),           cmocka_unit_test(test_free_is_free),
-		cmocka_unit_test(test_own_incarnation), cmocka_unit_test(test_not_alone),
-		cmocka_unit_test(test_merge_first),     cmocka_unit_test(test_merge_beside_look),
-		cmocka_unit_test(test_evicted),         cmocka_unit_test(test_unsettled),
-		cmocka_unit_test(test_blocks),          cmocka_unit_test(test_trouble),
-		cmocka_unit_test(test_circle),          cmocka_unit_test(test_together),
+		cmocka_unit_test(test_lives),
+		cmocka_unit_test(test_free_is_free),
+		cmocka_unit_test(test_own_incarnation),
+		cmocka_unit_test(test_not_alone),
+		cmocka_unit_test(test_merge_first),
+		cmocka_unit_test(test_merge_beside_look),
+		cmocka_unit_test(test_evicted),
+		cmocka_unit_test(test_unsettled),
+		cmocka_unit_test(test_blocks),
+		cmocka_unit_test(test_trouble),
+		cmocka_unit_test(test_circle),
+		cmocka_unit_test(test_together),
+		cmocka_unit_test(test_chunks_for_blocks),
 	};
 
 	test_alone = true;

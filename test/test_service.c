@@ -158,6 +158,53 @@ test_extents(void **state)
 	fixture_close();
 }
 
+/* An extent that the caller takes whole: at least what it wants, in whole units, as far as there is memory. */
+static void
+test_wanted_extents(void **state)
+{
+	static const struct
+	{
+		uint32_t wanted;
+		uint64_t bytes;
+	} cases[] = {{1, EXTENT_MIN_BYTES},
+	             {EXTENT_MIN_BYTES - FABRIC_STRIPE_BYTES, EXTENT_MIN_BYTES},
+	             {EXTENT_MIN_BYTES - FABRIC_STRIPE_BYTES + 1, 2 * EXTENT_MIN_BYTES},
+	             {5 * EXTENT_MIN_BYTES, 6 * EXTENT_MIN_BYTES},
+	             {9 * MEGABYTE, EXTENT_MAX_BYTES},
+	             /* Of 7 MB that are left, the header's unit less, the largest half. */
+	             {UINT32_MAX, EXTENT_MAX_BYTES / 2}};
+	TreeRecord record;
+	DirectoryExtent extent, again;
+
+	fixture_open(&(FixtureOptions){.node_bytes = 16 * MEGABYTE});
+	test_tree_create(&client, &narrow, &record);
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		ExtentHeader header;
+		FabricOp op = {.opcode = FABRIC_READ,
+		               .region = FABRIC_NODES,
+		               .length = sizeof(header),
+		               .buffer = (uint64_t *) &header};
+
+		assert_int_equal(
+			directory_extent_wanted(client.tree, 0, record.tree, 0, i + 1, cases[i].wanted, &extent),
+			TREE_OK);
+		assert_int_equal(extent.bytes, cases[i].bytes);
+		assert_int_equal(extent.whole, 1);
+		assert_int_equal(directory_extent_wanted(client.tree, 0, record.tree, 0, i + 1, 1, &again), TREE_OK);
+		assert_memory_equal(&extent, &again, sizeof(extent));
+		/* All of it is taken, as whole chunks. */
+		op.offset = extent.offset;
+		assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
+		assert_true(header.bump >= extent.bytes && header.bump < extent.bytes + CHUNK_BYTES);
+		assert_int_equal(header.bump % CHUNK_BYTES, DIRECTORY_OTHER_BUMP);
+	}
+	/* One of which chunks are taken. */
+	assert_int_equal(directory_extent(client.tree, 0, record.tree, 0, extent.extents, &extent), TREE_OK);
+	assert_int_equal(extent.whole, 0);
+	fixture_close();
+}
+
 /* A tree of 72 MB: extents grow with it by doubling, to 8 MB and no further. */
 static void
 test_largest_extents(void **state)
@@ -698,6 +745,7 @@ main(void)
 		cmocka_unit_test(test_ids_are_not_reused),
 		cmocka_unit_test(test_extents),
 		cmocka_unit_test(test_largest_extents),
+		cmocka_unit_test(test_wanted_extents),
 		cmocka_unit_test(test_file_system_full),
 		cmocka_unit_test(test_quota),
 		cmocka_unit_test(test_reserve),

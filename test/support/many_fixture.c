@@ -35,6 +35,7 @@ many_start(void **state)
 	techniques = tree_techniques;
 	techniques.exclusive = true;
 	test_techniques = &techniques;
+	test_alone = true;
 	fixture_open(&(FixtureOptions){.nodes = MANY_NODES, .node_bytes = many_bytes});
 	client.tree->far = !many_mapped;
 	return 0;

@@ -35,10 +35,10 @@ directory_join(TreeClient *client, uint64_t tree, uint32_t home, uint32_t memory
 }
 
 TreeStatus
-directory_extent(TreeClient *client, uint32_t memory_node, uint64_t tree, uint32_t home, uint32_t extents,
-                 DirectoryExtent *extent)
+directory_extent_wanted(TreeClient *client, uint32_t memory_node, uint64_t tree, uint32_t home,
+                        uint32_t extents, uint32_t wanted, DirectoryExtent *extent)
 {
-	DirectoryExtentRequest request = {.tree = tree, .extents = extents, .home = home};
+	DirectoryExtentRequest request = {.tree = tree, .extents = extents, .home = home, .wanted = wanted};
 	TreeStatus status;
 
 	assert(tree != 0);

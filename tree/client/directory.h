@@ -48,7 +48,7 @@ typedef struct DirectoryExtent
 	uint64_t generation; /* of the extent's header: nodes begin with it */
 	uint64_t tree_bytes; /* of the tree's extents at this memory node */
 	uint32_t extents;    /* of the tree at this memory node, this one included */
-	uint32_t reserved;
+	uint32_t whole;      /* 1: FETCH_ADD takes nothing of it any more */
 } DirectoryExtent;
 
 typedef struct DirectoryCreated
@@ -83,7 +83,8 @@ typedef struct DirectoryEpoch
 /*
  * The tree has `extents` extents here, as the caller knows: if it has more the last one is returned, else one
  * is added.  With 0 and a tree that has some: the last one.  `share`: make a share if the tree is not known
- * here.
+ * here.  `wanted`: the caller's instance has the tree for itself, so that one that is added is its own as a whole, and is about to
+ * use so many bytes: the extent has at least as many, if there is memory for it.  0: processes take chunks of it by FETCH_ADD.
  */
 typedef struct DirectoryExtentRequest
 {
@@ -91,7 +92,7 @@ typedef struct DirectoryExtentRequest
 	uint32_t extents;
 	uint32_t share;
 	uint32_t home; /* for a share: the memory node that has the tree's record */
-	uint32_t reserved;
+	uint32_t wanted;
 	uint64_t home_member; /* and what records call its memory */
 } DirectoryExtentRequest;
 
@@ -208,13 +209,22 @@ extern FabricStatus crash_point_call(const TreeClient *client, FabricEndpoint *e
 #endif
 
 /*
- * Asks memory node `memory_node` for an extent.  A tree that has none there yet (`extents` 0) gets a share,
+ * Asks memory node `memory_node` for an extent (DirectoryExtentRequest).  A tree that has none there yet (`extents` 0) gets a share,
  * unless this is its home: first its record learns of the memory node, then the share is made, so that a tree
  * whose record does not name a memory node has nothing there.  TREE_MEMORY_FULL, TREE_NOT_FOUND,
  * TREE_UNREACHABLE, TREE_FENCED.  Nothing may be held.
  */
-extern TreeStatus directory_extent(TreeClient *client, uint32_t memory_node, uint64_t tree, uint32_t home,
-                                   uint32_t extents, DirectoryExtent *extent);
+extern TreeStatus directory_extent_wanted(TreeClient *client, uint32_t memory_node, uint64_t tree,
+                                          uint32_t home, uint32_t extents, uint32_t wanted,
+                                          DirectoryExtent *extent);
+
+/* The same, where chunks are taken by FETCH_ADD. */
+static inline TreeStatus
+directory_extent(TreeClient *client, uint32_t memory_node, uint64_t tree, uint32_t home, uint32_t extents,
+                 DirectoryExtent *extent)
+{
+	return directory_extent_wanted(client, memory_node, tree, home, extents, 0, extent);
+}
 
 /* Gives an extent back to its memory node.  TREE_OK, too, if it was given before. */
 extern TreeStatus directory_give(TreeClient *client, uint32_t memory_node, const DirectoryGive *give);

@@ -410,6 +410,13 @@ typedef struct ExtentHeader
 /* Nodes are taken from an extent in chunks: 16 leaves of 1 KB, 4 inner nodes. */
 #define CHUNK_BYTES 16384u
 
+/* Bytes of the chunks that so many bytes take. */
+static inline uint64_t
+chunks_round_up(uint64_t bytes)
+{
+	return (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES;
+}
+
 _Static_assert(sizeof(FabricOp) % 8 == 0, "operations keep 8-byte alignment in arrays");
 _Static_assert(LEAF_CELLS_TARGET * 64 <= NODE_MAX_BYTES, "the largest leaf is one stripe at most");
 _Static_assert(NODE_MAX_BYTES % (LEAF_CELLS_TARGET * 16) == 0, "leaves share stripes without a rest");

@@ -45,27 +45,43 @@ generation_next(const ServiceRecord *record)
 	return record->last_generation + GENERATION_STEP + random % GENERATION_STEP;
 }
 
-/* Bytes of the next extent of a tree that has so many: 64 KB, then doubling with the tree up to 8 MB. */
+/*
+ * Bytes of the next extent of a tree that has so many: 64 KB, then doubling with the tree up to 8 MB; or what the caller is about to
+ * use, with the extent's header, so that there is no less room for it by a unit or more.
+ */
 static uint64_t
-extent_bytes_next(uint64_t tree_bytes)
+extent_bytes_next(uint64_t tree_bytes, uint64_t wanted)
 {
+	uint64_t used =
+		(wanted + FABRIC_STRIPE_BYTES + FABRIC_UNIT_BYTES - 1) / FABRIC_UNIT_BYTES * FABRIC_UNIT_BYTES;
 	uint64_t bytes = EXTENT_MIN_BYTES;
 
 	assert(EXTENT_MIN_BYTES % FABRIC_UNIT_BYTES == 0);
 	while (bytes < EXTENT_MAX_BYTES && bytes * 2 * EXTENT_PART <= tree_bytes)
 		bytes *= 2;
+	if (bytes < used)
+		bytes = used < EXTENT_MAX_BYTES ? used : EXTENT_MAX_BYTES;
 	assert(bytes <= EXTENT_MAX_BYTES);
 	return bytes;
 }
 
+/* Up to where an extent of so many bytes, whose chunks begin at `first`, is taken: as whole chunks, of one that is `whole` all of it. */
+static uint64_t
+extent_bump(uint64_t first, uint64_t bytes, bool whole)
+{
+	return whole ? first + chunks_round_up(bytes - first) : first;
+}
+
 /*
- * Adds an extent to the record of a slot, in private memory; the caller puts the record and ends with extent_grant().
+ * Adds an extent to the record of a slot, in private memory; the caller puts the record and ends with extent_grant(). `wanted`: as in
+ * DirectoryExtentRequest.
  * FABRIC_NO_MEMORY, FABRIC_QUOTA, FABRIC_BUSY: nothing happened.
  */
 static FabricStatus
-extent_add(Service *service, const ServiceRecord *slot, ServiceRecord *record)
+extent_add(Service *service, const ServiceRecord *slot, ServiceRecord *record, uint32_t wanted)
 {
-	uint64_t bytes = extent_bytes_next(record->record.bytes);
+	bool first = record->record.extents == 0 && (record->record.flags & TREE_RECORD_SHARE) == 0;
+	uint64_t bytes = extent_bytes_next(record->record.bytes, wanted);
 	uint64_t offset;
 	ExtentHeader *header;
 	FabricStatus status;
@@ -79,9 +95,7 @@ extent_add(Service *service, const ServiceRecord *slot, ServiceRecord *record)
 	header->magic = EXTENT_MAGIC;
 	header->tree = record->record.tree;
 	header->bytes = bytes;
-	header->bump = record->record.extents == 0 && (record->record.flags & TREE_RECORD_SHARE) == 0
-	                   ? DIRECTORY_FIRST_BUMP
-	                   : DIRECTORY_OTHER_BUMP;
+	header->bump = extent_bump(first ? DIRECTORY_FIRST_BUMP : DIRECTORY_OTHER_BUMP, bytes, wanted > 0);
 	header->copy_of = 0;
 	header->previous = record->last_offset;
 	header->number = record->record.extents + 1;
@@ -103,8 +117,11 @@ extent_grant(Service *service, const ServiceRecord *record)
 }
 
 static void
-extent_describe(const ServiceRecord *record, DirectoryExtent *extent)
+extent_describe(const Service *service, const ServiceRecord *record, DirectoryExtent *extent)
 {
+	const ExtentHeader *header = fabric_server_node(service->server, record->last_offset, sizeof(*header));
+
+	assert(header != NULL);
 	assert(record->record.extents > 0);
 	assert(record->last_bytes >= EXTENT_MIN_BYTES);
 	memset(extent, 0, sizeof(*extent));
@@ -113,6 +130,7 @@ extent_describe(const ServiceRecord *record, DirectoryExtent *extent)
 	extent->generation = record->last_generation;
 	extent->tree_bytes = record->record.bytes;
 	extent->extents = record->record.extents;
+	extent->whole = __atomic_load_n(&header->bump, __ATOMIC_RELAXED) >= record->last_bytes;
 }
 
 /* ---- calls ---- */
@@ -142,7 +160,7 @@ call_create(Service *service, const FabricPeer *peer, const DirectoryCreate *req
 		record.token[0] = request->token[0];
 		record.token[1] = request->token[1];
 		record.record.tree = tables_id(&service->tables, service_random());
-		status = extent_add(service, slot, &record);
+		status = extent_add(service, slot, &record, 0);
 		if (status != FABRIC_OK)
 			return status;
 		record.record.root = pointer_make(request->memory_node, record.last_offset + DIRECTORY_ROOT_OFFSET);
@@ -152,7 +170,7 @@ call_create(Service *service, const FabricPeer *peer, const DirectoryCreate *req
 		            (unsigned long long) record.record.tree);
 	}
 	reply->record = slot->record;
-	extent_describe(slot, &reply->extent);
+	extent_describe(service, slot, &reply->extent);
 	return FABRIC_OK;
 }
 
@@ -362,16 +380,16 @@ call_extent(Service *service, const FabricPeer *peer, const DirectoryExtentReque
 		if (record.record.extents > 0 && request->extents != record.record.extents)
 		{
 			/* The client does not know the last one, or has missed the reply to its earlier call. */
-			extent_describe(slot, reply);
+			extent_describe(service, slot, reply);
 			return FABRIC_OK;
 		}
 	}
-	status = extent_add(service, slot, &record);
+	status = extent_add(service, slot, &record, request->wanted);
 	if (status != FABRIC_OK)
 		return status;
 	tables_put(&service->tables, slot, &record);
 	extent_grant(service, &record);
-	extent_describe(slot, reply);
+	extent_describe(service, slot, reply);
 	return FABRIC_OK;
 }
 

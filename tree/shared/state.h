@@ -18,6 +18,8 @@ typedef enum StateUse
 	STATE_INNER,
 	STATE_OVERFLOW, /* blocks, as its chunks say */
 	STATE_STRIPES,  /* whole stripes for nodes of either kind */
+	STATE_FOUND, /* whole chunks (or the last of an extent) to which nothing was written, for all of these: reclaim.c has found them */
+	STATE_CHUNKS, /* the same, which this incarnation has taken */
 	STATE_USES
 } StateUse;
 
@@ -57,9 +59,8 @@ typedef struct StateBlock
 } StateBlock;
 
 /*
- * Runs that are remembered: those that are cut from now, chunks that several processes have brought at once, nodes that handles
- * took ahead and gave back, and, up to the half, what reclaim.c finds. Where there are more the shortest is lost for this
- * incarnation.
+ * Runs that are remembered: those that are cut from now, the rests of extents, nodes that handles took ahead and gave back, and, up
+ * to the half, what reclaim.c finds. Where there are more the shortest is lost for this incarnation.
  */
 #define STATE_RUNS 20
 /*

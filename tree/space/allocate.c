@@ -3,8 +3,8 @@
  *		Allocates memory for nodes and overflow keys.
  *
  * A tree owns extents at each memory node (granted by the memory node's service). An instance takes chunks of the
- * newest extent by FETCH_ADD on its bump word, so that it is taken for ever before anything in it is used, and cuts
- * nodes and blocks from its chunks, which are known in shared memory. The rest of its chunks is found by the next
+ * newest extent, all at once or by FETCH_ADD on its bump word, so that they are taken for ever before anything in them is
+ * used, and cuts nodes and blocks from its chunks, which are known in shared memory. The rest of its chunks is found by the next
  * incarnation, except for chunks of blocks (reclaim.c). Leaves, inner nodes and blocks have chunks of their own:
  * inner nodes need whole stripes, and leaves that follow each other in the tree lie side by side. The first line of a
  * chunk of blocks marks it as such before the first block is cut from it.
@@ -77,6 +77,28 @@ run_keep(Tree *tree, uint32_t memory_node, const StateRun *run)
 	spin_unlock(&tree->state->spin);
 }
 
+/* Takes whole chunks, as runs_take() does; if there are none, of the extents, as extent_chunks() does. */
+static TreeStatus
+chunks_take(Tree *tree, uint32_t memory_node, StateUse use, uint64_t bytes, uint64_t wanted, StateRun *run)
+{
+	StateAtNode *at = tree_part(tree, memory_node);
+	TreeStatus status = at == NULL ? extent_no_part(tree) : TREE_OK;
+	bool taken = false;
+
+	for (int attempt = 0; status == TREE_OK && !taken && attempt < ALLOCATE_ATTEMPTS; attempt++)
+	{
+		spin_lock(&tree->state->spin);
+		taken = runs_take(at, use, bytes, run);
+		spin_unlock(&tree->state->spin);
+		if (!taken)
+			status = extent_chunks(tree, memory_node, wanted);
+	}
+	if (status == TREE_OK && !taken)
+		status = client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: no chunk after %d attempts",
+		                     memory_node, ALLOCATE_ATTEMPTS);
+	return status;
+}
+
 /* One of those that are known to be free at the memory node. TREE_NOT_FOUND: there is none. */
 static TreeStatus
 node_take_known(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
@@ -103,7 +125,7 @@ node_take_known(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *poin
 	return TREE_OK;
 }
 
-/* One node of the level from memory node `memory_node`, and no other; where a chunk is taken it has room for `count`. */
+/* One node of the level from memory node `memory_node`, and no other; where an extent is asked for it has room for `count`. */
 static TreeStatus
 node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count, uint64_t *pointer,
           uint64_t *generation)
@@ -124,7 +146,7 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count, uint
 	{
 		StateRun taken;
 
-		status = extent_run_take(tree, memory_node, use_of_level(level), bytes, &taken);
+		status = chunks_take(tree, memory_node, use_of_level(level), CHUNK_BYTES, bytes, &taken);
 		if (status != TREE_OK)
 			return status;
 		run_keep(tree, memory_node, &taken);
@@ -196,13 +218,16 @@ TreeStatus
 allocate_run(Tree *tree, uint32_t memory_node, uint64_t *bytes, uint64_t *offset, uint64_t *generation)
 {
 	StateRun run;
+	uint64_t wanted;
 	TreeStatus status;
 
 	assert(*bytes > 0);
 	assert(!tree->client->holding);
 	if (*bytes > RUN_MAX_BYTES)
 		*bytes = RUN_MAX_BYTES;
-	status = extent_run_take(tree, memory_node, STATE_LEAVES, *bytes, &run);
+	/* An extent that comes as a whole is no larger than the tree would have it. */
+	wanted = tree->client->shared->options.alone ? CHUNK_BYTES : *bytes;
+	status = chunks_take(tree, memory_node, STATE_LEAVES, *bytes, wanted, &run);
 	if (status != TREE_OK)
 		return status;
 	*offset = run.next;
@@ -233,7 +258,7 @@ blocks_run_take(Tree *tree, uint32_t memory_node, StateRun *run)
 {
 	uint64_t line[LINE_WORDS] = {0};
 	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = sizeof(line), .buffer = line};
-	TreeStatus status = extent_run_take(tree, memory_node, STATE_OVERFLOW, CHUNK_BYTES, run);
+	TreeStatus status = chunks_take(tree, memory_node, STATE_OVERFLOW, CHUNK_BYTES, CHUNK_BYTES, run);
 
 	if (status != TREE_OK)
 		return status;

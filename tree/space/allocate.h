@@ -34,9 +34,6 @@ extern TreeStatus freed_take(Tree *tree, uint32_t memory_node, uint32_t level, u
 
 /* extent.c. Learns which extent of the tree there is the newest, before anything is taken from it; makes the first one. */
 extern TreeStatus allocate_begin(Tree *tree, uint32_t memory_node);
-/* runs.c. Gives whole stripes that were never written to later nodes. False: there is no room left to remember them. */
-extern bool allocate_spare(Tree *tree, uint32_t memory_node, uint64_t offset, uint64_t bytes,
-                           uint64_t generation);
 
 /* ---- reclaim.c: what earlier incarnations of the instance took, and what of it is free ---- */
 /* Looks for free nodes there, before another chunk is taken: how many bytes it has found. */

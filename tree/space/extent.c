@@ -55,12 +55,18 @@ extent_no_part(Tree *tree)
 }
 
 /*
- * Makes an extent that a call returned the one to take chunks from, unless another process did. Under the
- * spin lock.
+ * Makes an extent that a call returned the one to take chunks from, unless another process did: so of one that is the instance's as a
+ * whole, `own`, all chunks are put into the runs once. Under the spin lock.
  */
 static void
-extent_install(TreeState *state, StateAtNode *at, const DirectoryExtent *extent, const StatePast *past)
+extent_install(TreeState *state, StateAtNode *at, bool own, const DirectoryExtent *extent,
+               const StatePast *past)
 {
+	StateRun chunks = {.next = extent->offset + DIRECTORY_OTHER_BUMP,
+	                   .end = extent->offset + extent->bytes,
+	                   .generation = extent->generation,
+	                   .use = STATE_CHUNKS};
+
 	assert(extent->bytes >= EXTENT_MIN_BYTES);
 	assert(extent->offset % FABRIC_STRIPE_BYTES == 0);
 	if (extent->extents <= at->extents)
@@ -75,15 +81,17 @@ extent_install(TreeState *state, StateAtNode *at, const DirectoryExtent *extent,
 	at->extent_generation = extent->generation;
 	at->extents = extent->extents;
 	at->tree_bytes = extent->tree_bytes;
-	at->exhausted = 0;
+	at->exhausted = extent->whole;
+	if (own)
+		runs_put(at, &chunks);
 }
 
 /*
  * Gets an extent with room, by a call. The caller saw that extent number `seen` is exhausted (or 0: knows
- * none).
+ * none). `wanted`: as in DirectoryExtentRequest.
  */
 static TreeStatus
-extent_get(Tree *tree, uint32_t memory_node, uint32_t seen)
+extent_get(Tree *tree, uint32_t memory_node, uint32_t seen, uint32_t wanted)
 {
 	StateAtNode *at = tree_part(tree, memory_node);
 	DirectoryExtent extent;
@@ -94,8 +102,9 @@ extent_get(Tree *tree, uint32_t memory_node, uint32_t seen)
 	if (at == NULL)
 		return extent_no_part(tree);
 	/* Where a tree has copies it has no shares: each of the two memory nodes has a record to grow. */
-	status = directory_extent(tree->client, memory_node, tree->tree,
-	                          tree->replicas != NULL ? memory_node : tree_home(tree->root), seen, &extent);
+	status = directory_extent_wanted(tree->client, memory_node, tree->tree,
+	                                 tree->replicas != NULL ? memory_node : tree_home(tree->root), seen,
+	                                 wanted, &extent);
 	if (status == TREE_OK && tree->replicas != NULL)
 		status = replicas_extend(tree, extent.offset, extent.bytes);
 	if (status == TREE_OK && seen == 0)
@@ -105,7 +114,11 @@ extent_get(Tree *tree, uint32_t memory_node, uint32_t seen)
 	spin_lock(&tree->state->spin);
 	if (extent.extents > at->extents && seen != 0)
 		TREE_COUNT(tree, extents, 1);
-	extent_install(tree->state, at, &extent, &past);
+	/*
+	 * Beside other instances one whose chunks are all taken is theirs, and the first one that is known is perhaps an earlier
+	 * incarnation's, whose chunks reclaim.c looks through: neither is asked for as a whole.
+	 */
+	extent_install(tree->state, at, wanted > 0 && extent.whole, &extent, &past);
 	spin_unlock(&tree->state->spin);
 	return TREE_OK;
 }
@@ -121,7 +134,7 @@ allocate_begin(Tree *tree, uint32_t memory_node)
 	spin_lock(&tree->state->spin);
 	known = at->extents != 0;
 	spin_unlock(&tree->state->spin);
-	return known ? TREE_OK : extent_get(tree, memory_node, 0);
+	return known ? TREE_OK : extent_get(tree, memory_node, 0, 0);
 }
 
 /* Nothing is left of extent number `seen`. */
@@ -134,62 +147,60 @@ extent_exhaust(Tree *tree, StateAtNode *at, uint32_t seen)
 	spin_unlock(&tree->state->spin);
 }
 
-TreeStatus
-extent_run_take(Tree *tree, uint32_t memory_node, StateUse use, uint64_t bytes, StateRun *run)
+/* Takes so many bytes, a number of chunks, of extent number `seen` by FETCH_ADD: perhaps in vain. */
+static TreeStatus
+chunks_add(Tree *tree, uint32_t memory_node, uint64_t bytes, uint32_t seen, const StateRun *extent)
 {
 	StateAtNode *at = tree_part(tree, memory_node);
+	FabricOp op = {.opcode = FABRIC_FETCH_ADD,
+	               .region = FABRIC_NODES,
+	               .length = 8,
+	               .offset = extent->next + offsetof(ExtentHeader, bump),
+	               .operand = bytes};
+	StateRun chunks = *extent;
+	TreeStatus status = access_execute(tree, memory_node, &op, 1);
 
-	assert(bytes > 0);
-	bytes = (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES;
+	/* TREE_RETRY: perhaps they were taken, and are lost. */
+	if (status != TREE_OK)
+		return status == TREE_RETRY ? TREE_OK : status;
+	if (op.result % FABRIC_STRIPE_BYTES != 0)
+		return client_fail(tree->client, TREE_DAMAGED, "memory node %u: extent %llx is used up to %llx",
+		                   memory_node, (unsigned long long) extent->next, (unsigned long long) op.result);
+	/* Whoever takes the last of it need not ask once more to learn that. */
+	if (op.result + bytes >= extent->end - extent->next)
+		extent_exhaust(tree, at, seen);
+	if (op.result >= extent->end - extent->next)
+		return TREE_OK;
+	chunks.next += op.result;
+	if (chunks.next + bytes < chunks.end)
+		chunks.end = chunks.next + bytes;
+	spin_lock(&tree->state->spin);
+	runs_put(at, &chunks);
+	spin_unlock(&tree->state->spin);
+	return TREE_OK;
+}
+
+TreeStatus
+extent_chunks(Tree *tree, uint32_t memory_node, uint64_t wanted)
+{
+	StateAtNode *at = tree_part(tree, memory_node);
+	bool alone = tree->client->shared->options.alone;
+	StateRun extent = {.use = STATE_CHUNKS};
+	uint32_t seen;
+	bool usable;
+
+	assert(wanted > 0 && wanted <= UINT32_MAX);
 	if (at == NULL)
 		return extent_no_part(tree);
-	for (int attempt = 0; attempt < ALLOCATE_ATTEMPTS; attempt++)
-	{
-		uint64_t offset, length, generation;
-		uint32_t seen;
-		bool usable;
-		FabricOp op;
-		TreeStatus status;
-
-		spin_lock(&tree->state->spin);
-		offset = at->extent_offset;
-		length = at->extent_bytes;
-		generation = at->extent_generation;
-		seen = at->extents;
-		usable = length != 0 && !at->exhausted;
-		spin_unlock(&tree->state->spin);
-		if (!usable)
-		{
-			status = extent_get(tree, memory_node, seen);
-			if (status != TREE_OK)
-				return status;
-			continue;
-		}
-		memset(&op, 0, sizeof(op));
-		op.opcode = FABRIC_FETCH_ADD;
-		op.region = FABRIC_NODES;
-		op.length = 8;
-		op.offset = offset + offsetof(ExtentHeader, bump);
-		op.operand = bytes;
-		status = access_execute(tree, memory_node, &op, 1);
-		if (status == TREE_RETRY)
-			continue; /* perhaps taken, and then lost */
-		if (status != TREE_OK)
-			return status;
-		if (op.result % FABRIC_STRIPE_BYTES != 0)
-			return client_fail(tree->client, TREE_DAMAGED, "memory node %u: extent %llx is used up to %llx",
-			                   memory_node, (unsigned long long) offset, (unsigned long long) op.result);
-		/* Whoever takes the last of it need not ask once more to learn that. */
-		if (op.result + bytes >= length)
-			extent_exhaust(tree, at, seen);
-		if (op.result < length)
-		{
-			*run = (StateRun){.next = offset + op.result, .generation = generation, .use = use};
-			run->end = offset + (op.result + bytes < length ? op.result + bytes : length);
-			assert(run->next % FABRIC_STRIPE_BYTES == 0 && run->end % FABRIC_STRIPE_BYTES == 0);
-			return TREE_OK;
-		}
-	}
-	return client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: no chunk after %d attempts",
-	                   memory_node, ALLOCATE_ATTEMPTS);
+	spin_lock(&tree->state->spin);
+	extent.next = at->extent_offset;
+	extent.end = at->extent_offset + at->extent_bytes;
+	extent.generation = at->extent_generation;
+	seen = at->extents;
+	usable = at->extent_bytes != 0 && !at->exhausted;
+	spin_unlock(&tree->state->spin);
+	if (!usable)
+		return extent_get(tree, memory_node, seen, alone && seen != 0 ? (uint32_t) wanted : 0);
+	return chunks_add(tree, memory_node, chunks_round_up(alone ? extent.end - extent.next : wanted), seen,
+	                  &extent);
 }

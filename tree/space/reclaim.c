@@ -103,23 +103,34 @@ place_look(Reclaim *reclaim, const uint64_t *line, uint64_t offset, uint32_t lev
 	return status == TREE_RETRY ? TREE_OK : status;
 }
 
+/* Keeps places to which nothing was written for later use, if they are all that there are in whole stripes. */
+static bool
+empty_keep(Reclaim *reclaim, StateUse use, uint64_t (*lines)[LINE_WORDS], uint32_t places, uint64_t offset)
+{
+	StateRun run = {.next = offset,
+	                .end = offset + (uint64_t) places * reclaim->tree->geometry.leaf_bytes,
+	                .generation = reclaim->header.generation,
+	                .use = use};
+
+	for (uint32_t i = 0; i < places; i++)
+		if (!place_is_empty(lines[i]))
+			return false;
+	if (!runs_found(reclaim->tree, reclaim->memory_node, &run))
+		return false;
+	reclaim->bytes += run.end - run.next;
+	return true;
+}
+
 /* Looks at one stripe, whose places' first lines were read. */
 static TreeStatus
 stripe_look(Reclaim *reclaim, uint64_t (*lines)[LINE_WORDS], uint64_t offset)
 {
 	uint32_t leaf_bytes = reclaim->tree->geometry.leaf_bytes;
 	uint32_t places = FABRIC_STRIPE_BYTES / leaf_bytes;
-	bool empty = true;
 	TreeStatus status = TREE_OK;
 
-	for (uint32_t i = 0; i < places; i++)
-		empty &= place_is_empty(lines[i]);
-	if (empty && allocate_spare(reclaim->tree, reclaim->memory_node, offset, FABRIC_STRIPE_BYTES,
-	                            reclaim->header.generation))
-	{
-		reclaim->bytes += FABRIC_STRIPE_BYTES;
+	if (empty_keep(reclaim, STATE_STRIPES, lines, places, offset))
 		return TREE_OK;
-	}
 	/* Behind an inner node's first line are users' bytes. */
 	if (stripe_is_whole(reclaim->tree, reclaim->memory_node, lines[0], offset))
 		return place_look(reclaim, lines[0], offset, node_level(lines[0]));
@@ -157,7 +168,7 @@ chunk_look(Reclaim *reclaim, uint64_t start)
 	if (status != TREE_OK)
 		return status;
 	reclaim->past.next = start;
-	if (chunk_is_blocks(reclaim, offset))
+	if (chunk_is_blocks(reclaim, offset) || empty_keep(reclaim, STATE_FOUND, reclaim->lines, places, offset))
 		return TREE_OK;
 	/* Downward, as chunks are: so runs that lie side by side become one. */
 	for (uint32_t i = places; i > 0 && status == TREE_OK; i -= stripe)

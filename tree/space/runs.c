@@ -62,6 +62,14 @@ run_shortest(StateAtNode *at)
 	return shortest;
 }
 
+/* Forgets the shortest run where there is no place for one more. */
+static void
+runs_make_place(StateAtNode *at)
+{
+	if (at->run_count == STATE_RUNS)
+		run_remove(at, run_shortest(at));
+}
+
 void
 runs_put(StateAtNode *at, const StateRun *run)
 {
@@ -71,29 +79,26 @@ runs_put(StateAtNode *at, const StateRun *run)
 		return;
 	if (at->run_count == STATE_RUNS && run_bytes(run_shortest(at)) >= run_bytes(run))
 		return;
-	if (at->run_count == STATE_RUNS)
-		run_remove(at, run_shortest(at));
+	runs_make_place(at);
 	at->runs[at->run_count++] = *run;
 }
 
 bool
-allocate_spare(Tree *tree, uint32_t memory_node, uint64_t offset, uint64_t bytes, uint64_t generation)
+runs_found(Tree *tree, uint32_t memory_node, const StateRun *run)
 {
 	StateAtNode *at = tree_part(tree, memory_node);
-	StateRun run = {.next = offset, .end = offset + bytes, .generation = generation, .use = STATE_STRIPES};
 	bool kept;
 
-	assert(offset % FABRIC_STRIPE_BYTES == 0 && bytes % FABRIC_STRIPE_BYTES == 0);
+	assert(run->next % FABRIC_STRIPE_BYTES == 0 && run->end % FABRIC_STRIPE_BYTES == 0);
 	if (at == NULL)
 		return false;
 	spin_lock(&tree->state->spin);
-	kept = run_join(at, &run);
-	/* The others are for chunks that several processes bring at once. */
-	if (!kept && at->run_count < STATE_RUNS / 2)
-	{
-		runs_put(at, &run);
-		kept = true;
-	}
+	/* The others are for what processes take. */
+	kept = at->run_count < STATE_RUNS / 2;
+	if (kept)
+		runs_put(at, run);
+	else
+		kept = run_join(at, run);
 	spin_unlock(&tree->state->spin);
 	return kept;
 }
@@ -123,25 +128,49 @@ run_cut(StateTable *table, StateAtNode *at, StateRun *run, uint32_t bytes, uint6
 	return true;
 }
 
-/* Has nodes of one kind cut from the next chunk of what nodes of either kind may be cut from. NULL: there is none. */
-static StateRun *
-stripes_use(StateAtNode *at, StateUse use)
+/* The next bytes of a run, all that it has at most, become one of a use. */
+static void
+run_split(StateAtNode *at, StateRun *from, StateUse use, uint64_t bytes, StateRun *run)
 {
-	StateRun *stripes = use == STATE_OVERFLOW ? NULL : run_of(at, STATE_STRIPES);
-	StateRun *run;
-
-	if (stripes == NULL)
-		return NULL;
-	if (run_bytes(stripes) <= CHUNK_BYTES || at->run_count == STATE_RUNS)
-	{
-		stripes->use = use;
-		return stripes;
-	}
-	run = &at->runs[at->run_count++];
-	*run = *stripes;
+	*run = *from;
 	run->use = use;
-	run->end = stripes->next += CHUNK_BYTES;
-	return run;
+	if (bytes < run_bytes(from))
+		run->end = run->next + bytes;
+	from->next = run->end;
+	if (run_bytes(from) == 0)
+		run_remove(at, from);
+}
+
+bool
+runs_take(StateAtNode *at, StateUse use, uint64_t bytes, StateRun *run)
+{
+	StateRun *chunks = run_of(at, STATE_FOUND);
+
+	assert(bytes > 0);
+	if (chunks == NULL)
+		chunks = run_of(at, STATE_CHUNKS);
+	if (chunks != NULL)
+		run_split(at, chunks, use, chunks_round_up(bytes), run);
+	return chunks != NULL;
+}
+
+/* Has nodes of one kind cut from as many stripes as a chunk has, or from a chunk that was found. False: there are none. */
+static bool
+runs_make(StateAtNode *at, StateUse use)
+{
+	StateRun *stripes, run;
+
+	if (use == STATE_OVERFLOW)
+		return false;
+	runs_make_place(at);
+	stripes = run_of(at, STATE_STRIPES);
+	if (stripes == NULL)
+		stripes = run_of(at, STATE_FOUND);
+	if (stripes == NULL)
+		return false;
+	run_split(at, stripes, use, CHUNK_BYTES, &run);
+	runs_put(at, &run);
+	return true;
 }
 
 bool
@@ -154,12 +183,11 @@ runs_cut(StateTable *table, StateAtNode *at, StateUse use, uint32_t bytes, uint6
 	assert(at->run_count <= STATE_RUNS);
 	while (!found)
 	{
-		StateRun *run = run_of(at, use);
+		StateRun *run;
 
-		if (run == NULL)
-			run = stripes_use(at, use);
-		if (run == NULL)
+		if (run_of(at, use) == NULL && !runs_make(at, use))
 			return false;
+		run = run_of(at, use);
 		*generation = run->generation;
 		found = run_cut(table, at, run, bytes, offset);
 		if (run_bytes(run) == 0)

@@ -25,11 +25,12 @@ extern TreeStatus extent_header_read(Tree *tree, uint32_t memory_node, uint64_t 
 /* Up to where chunks were taken from the extent. */
 extern uint64_t extent_taken(const ExtentHeader *header);
 /*
- * Takes whole chunks for `bytes` from the newest extent by FETCH_ADD.  *run comes back at most that long, and
- * shorter at the extent's end.  TREE_MEMORY_FULL, TREE_UNREACHABLE, TREE_FENCED.
+ * Takes chunks into the tree's runs: of the newest extent, as far as it is not taken, else of one more. An instance that has its trees
+ * for itself takes all of an extent at once, others so many bytes by FETCH_ADD. A new extent has at least `wanted` bytes if there is
+ * room. TREE_OK: chunks were taken, which others may have used since, or there is reason to try again. TREE_MEMORY_FULL,
+ * TREE_UNREACHABLE, TREE_FENCED.
  */
-extern TreeStatus extent_run_take(Tree *tree, uint32_t memory_node, StateUse use, uint64_t bytes,
-                                  StateRun *run);
+extern TreeStatus extent_chunks(Tree *tree, uint32_t memory_node, uint64_t wanted);
 
 /* ---- places.c: the first lines of places ---- */
 
@@ -56,9 +57,18 @@ extern bool place_is_free_node(const Tree *tree, uint32_t memory_node, const uin
  * lost. Nothing may have been written to it that says less than that it is free.
  */
 extern void runs_put(StateAtNode *at, const StateRun *run);
-/* Cuts a node or a block from a run of the use, or from stripes that get this use. False: a chunk is needed. */
+/*
+ * Takes whole chunks for so many bytes, of which `use` is made, of those that were found before others, or fewer if there is no run
+ * that long. False: there are none. Of chunks for blocks the caller marks the first line before it puts them back.
+ */
+extern bool runs_take(StateAtNode *at, StateUse use, uint64_t bytes, StateRun *run);
+/*
+ * Cuts a node or a block from a run of the use, a node also from what was found. False: chunks have to be taken.
+ */
 extern bool runs_cut(StateTable *table, StateAtNode *at, StateUse use, uint32_t bytes, uint64_t *offset,
                      uint64_t *generation);
+/* runs_put() of whole stripes that reclaim.c has found. False: there is no place left for them. Not under the spin lock. */
+extern bool runs_found(Tree *tree, uint32_t memory_node, const StateRun *run);
 /* Bytes of the runs between these offsets. */
 extern uint64_t runs_bytes(const StateAtNode *at, uint64_t first, uint64_t end);
 /* Forgets these runs. */

@@ -48,6 +48,14 @@ mutate generations_begin_alike test_service generation_next \
 	's/return \(random >> 2\) \| 1;/return random > 0;/'
 mutate generations_of_extents_fall test_give generation_next \
 	's/record->last_generation \+ GENERATION_STEP \+ random % GENERATION_STEP/(random >> 2) | 1/'
+mutate extents_grow_by_call "test_service test_insert_many" extent_bytes_next \
+	's/if \(bytes < used\)/if (false)/'
+mutate extents_without_their_header test_service extent_bytes_next \
+	's/\(wanted \+ FABRIC_STRIPE_BYTES \+ FABRIC_UNIT_BYTES - 1\)/(wanted + FABRIC_UNIT_BYTES - 1)/'
+mutate wanted_beyond_the_largest test_service extent_bytes_next \
+	's/used < EXTENT_MAX_BYTES \? used : EXTENT_MAX_BYTES/used/; s/\tassert\(bytes <= EXTENT_MAX_BYTES\);\n//'
+mutate whole_extents_off_the_grid test_reclaim extent_bump \
+	's/first \+ chunks_round_up\(bytes - first\)/bytes/'
 mutate extents_grow_on test_service extent_bytes_next \
 	's/while \(bytes < EXTENT_MAX_BYTES && /while (/; s/assert\(bytes <= EXTENT_MAX_BYTES\);//'
 mutate extents_too_large test_service extent_bytes_next \

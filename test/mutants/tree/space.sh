@@ -14,8 +14,22 @@ mutate reclaim_newest_extent test_reclaim extent_install \
 	's/if \(at->extents == 0 && at->past\.look == STATE_LOOK_DUE/if (at->past.look == STATE_LOOK_DUE/' \
 	extent_get \
 	's/if \(status == TREE_OK && seen == 0\)/if (status == TREE_OK)/'
-mutate chunk_not_reserved test_allocate extent_run_take \
-	's/op.operand = bytes;/op.operand = bytes - FABRIC_STRIPE_BYTES;/'
+mutate chunk_not_reserved test_allocate chunks_add \
+	's/\.operand = bytes\};/.operand = bytes - FABRIC_STRIPE_BYTES};/'
+mutate whole_extents_by_chunks test_insert_many extent_chunks \
+	's/chunks_round_up\(alone \? extent\.end - extent\.next : wanted\)/chunks_round_up(wanted)/'
+mutate whole_extent_of_before test_reclaim extent_chunks \
+	's/alone && seen != 0 \? /alone ? /'
+mutate whole_extent_of_others test_allocate extent_get \
+	's/wanted > 0 && extent\.whole/extent.whole/'
+mutate whole_extent_put_twice test_allocate extent_install \
+	's/\tif \(extent->extents <= at->extents\)\n\t\treturn;\n//'
+mutate whole_extents_not_used test_allocate extent_install \
+	's/if \(own\)/if (false \&\& own)/'
+mutate extents_as_long_as_runs test_allocate allocate_run \
+	's/shared->options\.alone \? CHUNK_BYTES : \*bytes/shared->options.alone ? *bytes : CHUNK_BYTES/'
+mutate found_chunks_for_nodes_only test_reclaim chunk_look \
+	's/empty_keep\(reclaim, STATE_FOUND, /empty_keep(reclaim, STATE_STRIPES, /'
 mutate freed_one_try_fewer test_freed LIST_ATTEMPTS \
 	's/#define LIST_ATTEMPTS 16/#define LIST_ATTEMPTS 15/'
 mutate freed_inner_of_level_one_only test_freed kind_of \
@@ -106,8 +120,8 @@ mutate reclaim_behind_merge test_reclaim give_up \
 	's/\t\tat->past\.look = STATE_LOOK_OVER;\n\tover = .*?;/\t\t;\n\tover = true;/s'
 mutate reclaim_nothing test_reclaim place_look \
 	's/if \(!empty && !freed\)/if (!freed)/' \
-	stripe_look \
-	's/if \(empty && allocate_spare/if (false \&\& allocate_spare/'
+	empty_keep \
+	's/if \(!place_is_empty\(lines\[i\]\)\)/if (true)/'
 mutate reclaim_blocks_are_nodes test_reclaim chunk_is_blocks \
 	's/ \|\|\s+\(node_flags\(first\) & NODE_BLOCKS\) != 0\)/)/'
 mutate reclaim_chunk_unknown test_reclaim chunk_is_blocks \
@@ -132,5 +146,5 @@ mutate runs_side_by_side_are_many test_allocate runs_put \
 	's/ \|\| run_join\(at, run\)\)/)/'
 mutate last_stripes_end_lost test_allocate run_cut \
 	's/if \(run->use == STATE_OVERFLOW\)/if (false)/'
-mutate blocks_in_spare_of_nodes test_reclaim stripes_use \
-	's/use == STATE_OVERFLOW \? NULL : run_of\(at, STATE_STRIPES\);/run_of(at, STATE_STRIPES);/'
+mutate blocks_in_spare_of_nodes test_reclaim runs_make \
+	's/\tif \(use == STATE_OVERFLOW\)\n\t\treturn false;\n//'
