@@ -180,6 +180,8 @@ allocate_one_of(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count
 		return status == TREE_OK ? replicas_prepare(tree, *pointer) : status;
 	}
 	chosen = freed_choose(tree, memory_node_choose(tree, memory_node), level);
+	/* Behind an extent for its share a memory node is above the average, and the others get theirs. */
+	count = (count + tree->client->options.nodes - 1) / tree->client->options.nodes;
 	status = node_take(tree, chosen, level, count, pointer, generation);
 	if (status == TREE_OK || tree->client->options.nodes == 1)
 		return status;
