@@ -296,16 +296,60 @@ test_memory(void **state)
 	tree_close(tree);
 }
 
+/* A small tree takes what it needs and two units more at each memory node: parents without room want few new nodes ahead. */
+static void
+test_memory_of_small_trees(void **state)
+{
+	Tree *tree = many_tree(&narrow);
+	TreeStatistics statistics;
+
+	many_insert(tree, MANY_RANDOM, 0, 20000, 20000);
+	assert_int_equal(tree_estimate(tree, &statistics), TREE_OK);
+	print_message("20,000 random keys: %llu of %llu bytes\n",
+	              (unsigned long long) (statistics.leaves * 1024 + statistics.inner_nodes * INNER_BYTES),
+	              (unsigned long long) statistics.extent_bytes);
+	assert_true(statistics.extent_bytes <= statistics.leaves * 1024 + statistics.inner_nodes * INNER_BYTES +
+	                                           2 * MANY_NODES * EXTENT_MIN_BYTES);
+	tree_close(tree);
+}
+
+/* The leaf at the right end, whose keys do not ascend, takes more siblings than are foreseen: the next wave has them, and no more wait. */
+static void
+test_short_of_siblings(void **state)
+{
+	uint64_t most = 0;
+
+	for (uint32_t first = 8; first < 100; first++)
+	{
+		Tree *tree = many_tree(&narrow);
+		uint64_t chains;
+
+		many_insert(tree, MANY_RANDOM, 0, first, first);
+		chains = chains_per_thousand(tree, MANY_RANDOM, first, 6000, 6000);
+		most = chains > most ? chains : most;
+		tree_close(tree);
+	}
+	print_message("random keys behind some: %llu chains a thousand at most\n", (unsigned long long) most);
+	assert_true(most <= (many_mapped ? 6 : 4));
+}
+
 int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same),       cmocka_unit_test(test_twice),
-		cmocka_unit_test(test_duplicates), cmocka_unit_test(test_downlinks),
-		cmocka_unit_test(test_split_hook), cmocka_unit_test(test_wal_position),
-		cmocka_unit_test(test_chains),     cmocka_unit_test(test_one_key),
-		cmocka_unit_test(test_high_keys),  cmocka_unit_test(test_together),
+		cmocka_unit_test(test_same),
+		cmocka_unit_test(test_twice),
+		cmocka_unit_test(test_duplicates),
+		cmocka_unit_test(test_downlinks),
+		cmocka_unit_test(test_split_hook),
+		cmocka_unit_test(test_wal_position),
+		cmocka_unit_test(test_chains),
+		cmocka_unit_test(test_one_key),
+		cmocka_unit_test(test_high_keys),
+		cmocka_unit_test(test_together),
 		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_memory_of_small_trees),
+		cmocka_unit_test(test_short_of_siblings),
 	};
 
 	if (many_arguments(argc, argv))

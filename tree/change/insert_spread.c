@@ -260,7 +260,11 @@ many_foresee(Many *many, const ManyLeaf *leaf)
 uint32_t
 many_siblings_wanted(const Many *many)
 {
-	return many->short_of + many->siblings_foreseen + many->few * 2 / many->tree->geometry.leaf_cells;
+	uint32_t foreseen = many->siblings_foreseen + many->few * 2 / many->tree->geometry.leaf_cells;
+	uint32_t there = spare_count(many->tree, 0);
+
+	/* The last wave was short of so many beside those that there are. */
+	return many->short_of + (many->short_of > 0 && there > foreseen ? there : foreseen);
 }
 
 /* The entries that were not made cells of wait for another wave. */

@@ -358,8 +358,8 @@ links_left(Tree *tree, uint32_t level, Downlink *links, uint32_t count, bool las
 }
 
 /*
- * Takes nodes ahead for parents that have no room: as many as there are full nodes of downlinks, as many more as the last wave was
- * short of, and one once there was need of any.  False: there are none, so no other wave does more.
+ * Takes nodes ahead for parents that have no room: as many as the downlinks fill by half, one or two for each parent that was short
+ * of them in the last wave, and one once there was need of any.  False: there are none, so no other wave does more.
  */
 static bool
 nodes_reserve(const Parents *parents, uint32_t links)

@@ -28,6 +28,7 @@ typedef struct Parent
 	uint32_t end;
 	uint32_t added;
 	uint32_t pieces;
+	bool short_of; /* nodes to be split into */
 	Piece *leftmost;
 	Piece *root;       /* the next image of a root that is split, above its pieces; else NULL */
 	TreeStatus status; /* of new nodes that were waited for */
@@ -41,7 +42,8 @@ typedef struct Parents
 	const DownlinkRoom *room;
 	uint32_t count;
 	uint32_t piece_count;
-	uint32_t short_of; /* so many new nodes more were wanted than there were */
+	uint32_t
+		short_of; /* so many new nodes parents were short of, beside what their downlinks fill (nodes_reserve()) */
 	Parent parents[PARENTS_MAX];
 	Piece pieces[PIECES_MAX];
 } Parents;

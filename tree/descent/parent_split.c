@@ -118,7 +118,9 @@ parent_split(Parents *parents, Parent *parent, Piece *piece, uint32_t index, uin
 		return false;
 	if (spare_count(tree, parents->level) < needed || parents->piece_count + needed > PIECES_MAX)
 	{
-		parents->short_of += needed;
+		if (!parent->short_of)
+			parents->short_of += needed;
+		parent->short_of = true;
 		return false;
 	}
 	if (needed == 2)

@@ -20,6 +20,17 @@
 /* A memory node gives a node away when its extents are more than this share above the average. */
 #define UNBALANCED_PERCENT 10u
 
+/* Memory nodes that are open: their number is what shares are of, as PostgreSQL's options have room for many more. */
+static uint32_t
+memory_nodes_open(const TreeClient *client)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < client->options.nodes; i++)
+		count += node_is_open(client->shared, i);
+	return count;
+}
+
 /* The memory node for a new node: the one asked for unless its share is far above the average. */
 static uint32_t
 memory_node_choose(Tree *tree, uint32_t memory_node)
@@ -168,6 +179,7 @@ TreeStatus
 allocate_one_of(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count, uint64_t *pointer,
                 uint64_t *generation)
 {
+	uint32_t open = count > 1 ? memory_nodes_open(tree->client) : 1;
 	uint32_t chosen;
 	TreeStatus status;
 
@@ -181,7 +193,8 @@ allocate_one_of(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count
 	}
 	chosen = freed_choose(tree, memory_node_choose(tree, memory_node), level);
 	/* Behind an extent for its share a memory node is above the average, and the others get theirs. */
-	count = (count + tree->client->options.nodes - 1) / tree->client->options.nodes;
+	if (open > 1)
+		count = (count + open - 1) / open;
 	status = node_take(tree, chosen, level, count, pointer, generation);
 	if (status == TREE_OK || tree->client->options.nodes == 1)
 		return status;

@@ -234,3 +234,5 @@ mutate vacuum_wave_keeps_blocks test_vacuum=--network removed_count \
 	's/\t\tleaf_free_blocks\(tree, leaf->locked, LEAF_NO_SLOT, NULL\);\n//'
 mutate vacuum_wave_forgets_doubt test_vacuum=--network wave_remove \
 	's/\tunknown_drop\(vacuum->wave, &vacuum->wave_count\);\n/\t(void) unknown_drop;\n/'
+mutate short_of_siblings_again test_insert_many many_siblings_wanted \
+	's/many->short_of > 0 && there > foreseen/false/'

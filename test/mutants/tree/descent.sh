@@ -96,3 +96,5 @@ mutate split_not_told test_predicate split_leaf \
 	's/\tsplit_announce\(tree, pointer, split\);\n/\tstate_split_begins(tree->state);\n/'
 mutate split_told_behind test_predicate split_leaf \
 	's/\tsplit_announce\(tree, pointer, split\);\n(\tkey = .*?;\n\tstatus = split_write.*?;\n)/$1\tsplit_announce(tree, pointer, split);\n/'
+mutate parent_short_of_nodes_for_each_link test_insert_many=--mapped parent_split \
+	's/\t\tif \(!parent->short_of\)\n//'
