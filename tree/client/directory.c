@@ -58,9 +58,10 @@ directory_extent_wanted(TreeClient *client, uint32_t memory_node, uint64_t tree,
 	}
 	status = directory_call(client, memory_node, DIRECTORY_EXTENT, &request, sizeof(request), extent,
 	                        sizeof(*extent));
-	if (status == TREE_OK && (extent->bytes < EXTENT_MIN_BYTES || extent->bytes > EXTENT_MAX_BYTES ||
-	                          extent->bytes % FABRIC_STRIPE_BYTES != 0 ||
-	                          extent->offset % FABRIC_STRIPE_BYTES != 0 || extent->generation == 0))
+	if (status == TREE_OK &&
+	    (extent->bytes < EXTENT_MIN_BYTES || extent->bytes > EXTENT_MAX_BYTES ||
+	     extent->bytes % FABRIC_STRIPE_BYTES != 0 || extent->offset % FABRIC_STRIPE_BYTES != 0 ||
+	     extent->offset > POINTER_OFFSET_END - extent->bytes || extent->generation == 0))
 		return client_fail(client, TREE_DAMAGED, "memory node %u: an extent of %llu bytes at %llx",
 		                   memory_node, (unsigned long long) extent->bytes,
 		                   (unsigned long long) extent->offset);

@@ -40,7 +40,8 @@ parents_take(Parents *parents, uint32_t links)
 		while (end < links && (parents->links[end].done ||
 		                       pointer_address(parents->links[end].parent) == pointer_address(pointer)))
 			end++;
-		parents->links[i].waits = parents->count == PARENTS_MAX;
+		for (uint32_t j = i; j < end; j++)
+			parents->links[j].waits = parents->count == PARENTS_MAX;
 		if (parents->count == PARENTS_MAX || pointer == 0 ||
 		    !memory_node_usable(parents->tree, pointer_memory_node(pointer)))
 			continue;

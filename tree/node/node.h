@@ -131,6 +131,8 @@
  */
 #define POINTER_NONE 0ull
 #define POINTER_NODES 256u
+/* Offsets end here: an address of more bits would lead to another memory node. */
+#define POINTER_OFFSET_END (1ull << 46)
 
 static inline uint64_t
 pointer_make(uint32_t memory_node, uint64_t offset)

@@ -9,7 +9,7 @@
  * the image, and uses what it read if the sequence has not changed. To fill a frame it claims the sequence,
  * frame_assign() names the node, words_store() brings the image, and sequence_release() ends that.
  *
- * Which images are valid, which of them are kept, and whose frame goes to another node is each cache's own affair.
+ * Which images are valid, which of them are kept, and what each is worth to frame_victim() is each cache's own affair.
  */
 #ifndef SHERMAN_TREE_FRAME_TABLE_H
 #define SHERMAN_TREE_FRAME_TABLE_H

@@ -118,7 +118,9 @@ extent_get(Tree *tree, uint32_t memory_node, uint32_t seen, uint32_t wanted)
 	 * Beside other instances one whose chunks are all taken is theirs, and the first one that is known is perhaps an earlier
 	 * incarnation's, whose chunks reclaim.c looks through: neither is asked for as a whole.
 	 */
-	extent_install(tree->state, at, wanted > 0 && extent.whole, &extent, &past);
+	/* Race -- others have learned of the first one since this process asked for it, and this is one that they are about to install. */
+	if (seen != 0 || at->extents == 0)
+		extent_install(tree->state, at, wanted > 0 && extent.whole, &extent, &past);
 	spin_unlock(&tree->state->spin);
 	return TREE_OK;
 }
