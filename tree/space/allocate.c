@@ -20,15 +20,13 @@
 /* A memory node gives a node away when its extents are more than this share above the average. */
 #define UNBALANCED_PERCENT 10u
 
-/* Memory nodes that are open: their number is what shares are of, as PostgreSQL's options have room for many more. */
+/* Memory nodes that are open: shares are of that number, as PostgreSQL's options have room for many more. */
 static uint32_t
 memory_nodes_open(const TreeClient *client)
 {
-	uint32_t count = 0;
+	uint32_t closed = __atomic_load_n(&client->shared->closed, __ATOMIC_RELAXED);
 
-	for (uint32_t i = 0; i < client->options.nodes; i++)
-		count += node_is_open(client->shared, i);
-	return count;
+	return client->options.nodes - (uint32_t) __builtin_popcount(closed);
 }
 
 /* The memory node for a new node: the one asked for unless its share is far above the average. */
@@ -179,7 +177,7 @@ TreeStatus
 allocate_one_of(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count, uint64_t *pointer,
                 uint64_t *generation)
 {
-	uint32_t open = count > 1 ? memory_nodes_open(tree->client) : 1;
+	uint32_t open = memory_nodes_open(tree->client);
 	uint32_t chosen;
 	TreeStatus status;
 
