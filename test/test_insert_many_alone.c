@@ -81,19 +81,6 @@ insert_all(Tree *tree, int order, uint32_t first, uint32_t last, uint32_t togeth
 	return barred;
 }
 
-/* How many entries the sound tree has. */
-static uint64_t
-entries_of(Tree *tree)
-{
-	WalkResult result;
-	uint64_t count;
-
-	walk_tree(tree, &result);
-	count = result.count;
-	walk_free(&result);
-	return count;
-}
-
 /* The entry's key: of that row modulo the rows of one process. */
 static uint64_t
 number_of(const WalkEntry *entry)
@@ -141,18 +128,18 @@ test_order(void **state)
 	many_insert(tree, MANY_RANDOM, 0, 3000, 1000);
 	for (uint32_t at = 0; at < 600; at += 150)
 	{
-		uint64_t before = entries_of(tree);
+		uint64_t before = many_entries(tree, NULL);
 
 		make_keys(tree, MANY_RANDOM, 3000 + at * 10, 600, keys);
 		there = keys[at];
 		there.block += 100000;
 		must_insert(tree, &there, false);
 		assert_int_equal(must_go(tree, keys, 600, NULL), at);
-		assert_int_equal(entries_of(tree), before + 1 + at);
+		assert_int_equal(many_entries(tree, NULL), before + 1 + at);
 		/* Nor does it itself, by the next call. */
 		assert_int_equal(must_go(tree, keys + at, 600 - at, NULL), 0);
 		assert_int_equal(must_go(tree, keys + at + 1, 600 - at - 1, NULL), 600 - at - 1);
-		assert_int_equal(entries_of(tree), before + 600);
+		assert_int_equal(many_entries(tree, NULL), before + 600);
 	}
 	tree_close(tree);
 }
@@ -175,9 +162,9 @@ test_crowded_leaf(void **state)
 	there.block += 100000;
 	must_insert(tree, &there, false);
 	assert_int_equal(must_go(tree, keys, 3500, NULL), 2600);
-	assert_int_equal(entries_of(tree), 3000 + 1 + 2600);
+	assert_int_equal(many_entries(tree, NULL), 3000 + 1 + 2600);
 	assert_int_equal(must_go(tree, keys + 2601, 899, NULL), 899);
-	assert_int_equal(entries_of(tree), 3000 + 3500);
+	assert_int_equal(many_entries(tree, NULL), 3000 + 3500);
 	tree_close(tree);
 }
 
@@ -198,7 +185,7 @@ test_equal_in_call(void **state)
 		assert_int_equal(must_go(tree, keys + at, 500 - at, NULL), 0);
 		assert_int_equal(must_go(tree, keys + at + 1, 499 - at, NULL), 499 - at);
 	}
-	assert_int_equal(entries_of(tree), 3000 + 10 * 499);
+	assert_int_equal(many_entries(tree, NULL), 3000 + 10 * 499);
 	tree_close(tree);
 }
 
@@ -286,7 +273,7 @@ test_permits(void **state)
 		for (uint32_t round = 0; round < 20; round++)
 		{
 			uint32_t at = 25 * round;
-			uint64_t before = entries_of(tree);
+			uint64_t before = many_entries(tree, NULL);
 			uint32_t went = 0;
 
 			make_keys(tree, MANY_RANDOM, 2000 + round * 500, 500, keys);
@@ -302,7 +289,7 @@ test_permits(void **state)
 				assert_true(i >= 500 || i >= at || formats[f] == &text);
 			}
 			assert_true(went < 500);
-			assert_int_equal(entries_of(tree), before + went);
+			assert_int_equal(many_entries(tree, NULL), before + went);
 		}
 		assert_true(many_mapped || permits.most > 10);
 		tree_close(tree);
@@ -372,7 +359,7 @@ test_held(void **state)
 		if (number_of(&result.entries[i]) < keys[150].norm[0])
 			held = result.entries[i].leaf;
 	walk_free(&result);
-	before = entries_of(tree);
+	before = many_entries(tree, NULL);
 	test_client_open(&other, &instance, 1);
 	entry = table_entry(table, pointer_memory_node(held),
 	                    lock_word_of(other.tree, pointer_memory_node(held), held));
@@ -382,7 +369,7 @@ test_held(void **state)
 	(void) tree_client_trouble(client.tree);
 	client.tree->options.operation_timeout_ms = 30000;
 	assert_in_range(done, 50, 151);
-	assert_int_equal(entries_of(tree), before + done);
+	assert_int_equal(many_entries(tree, NULL), before + done);
 	entry_release(other.tree, entry);
 	assert_int_equal(test_client_close(&other), TREE_OK);
 	assert_int_equal(must_go(tree, keys + done, 300 - done, NULL), 300 - done);

@@ -249,7 +249,6 @@ test_stop(void **state)
 
 /* ---- others ---- */
 
-#define CROWD 4
 #define EACH 6000u
 
 /* Process number n inserts every fourth entry, by itself, or many at once. */
@@ -272,7 +271,7 @@ crowd_body(int number, void *argument)
 		if (count > EACH - i)
 			count = EACH - i;
 		for (uint32_t k = 0; k < count; k++)
-			keys[k] = many_key_of(&narrow, *order, (i + k) * CROWD + (uint32_t) number);
+			keys[k] = many_key_of(&narrow, *order, (i + k) * MANY_CROWD + (uint32_t) number);
 		status = tree_insert_many(tree, keys, count, &many_stamp);
 		REQUIRE(status == TREE_OK, "%s: %s", tree_status_name(status), tree_detail(mine.tree));
 		i += count;
@@ -284,14 +283,7 @@ crowd_body(int number, void *argument)
 static void
 test_crowd(void **state)
 {
-	for (int order = 0; order < MANY_ORDERS; order++)
-	{
-		Tree *tree = many_tree(&narrow);
-
-		assert_int_equal(test_processes(CROWD, crowd_body, &order), 0);
-		many_verify(tree, order, CROWD * EACH);
-		tree_close(tree);
-	}
+	many_crowd(crowd_body, EACH);
 }
 
 int

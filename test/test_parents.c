@@ -31,20 +31,6 @@ try_insert(Tree *tree, int order, uint32_t first, uint32_t count)
 	return status;
 }
 
-/* How many entries the sound tree has, and how many of its nodes have no downlink. */
-static uint64_t
-entries_of(Tree *tree, uint64_t *incomplete)
-{
-	WalkResult result;
-	uint64_t count;
-
-	walk_tree(tree, &result);
-	count = result.count;
-	*incomplete = result.incomplete_splits;
-	walk_free(&result);
-	return count;
-}
-
 /* ---- what it comes to ---- */
 
 /* However the parents grow, each node is known to the one above it. */
@@ -133,7 +119,7 @@ look(void *argument, const char *name, bool before)
 	(void) argument;
 	(void) name;
 	if (before)
-		REQUIRE(entries_of(looking, &incomplete) >= steps_left, "entries are gone");
+		REQUIRE(many_entries(looking, &incomplete) >= steps_left, "entries are gone");
 }
 
 /* Whoever looks, in front of whatever chain, sees a sound tree with all that was there. */
@@ -197,7 +183,7 @@ lose(int order, uint64_t step, bool *through)
 	*through = steps_left > 0;
 	for (int i = 0; i < MANY_NODES; i++)
 		assert_int_equal(fabric_fault_set(client.endpoints[i], NULL), FABRIC_OK);
-	assert_int_equal(entries_of(tree, &incomplete), FIRST + MORE);
+	assert_int_equal(many_entries(tree, &incomplete), FIRST + MORE);
 	tree_close(tree);
 	return incomplete;
 }
@@ -299,7 +285,7 @@ test_death(void **state)
 			tree_close(tree);
 			died = die_inside(order, step);
 			tree = come_again();
-			entries = entries_of(tree, &incomplete);
+			entries = many_entries(tree, &incomplete);
 			assert_true(entries >= FIRST && entries <= FIRST + MORE);
 			half_done += incomplete > 0 ? 1 : 0;
 			assert_int_equal(try_insert(tree, order, FIRST, MORE), TREE_OK);
@@ -313,7 +299,6 @@ test_death(void **state)
 
 /* ---- others ---- */
 
-#define CROWD 4
 #define EACH 20000u
 #define TOGETHER 5000u
 
@@ -334,7 +319,7 @@ crowd_body(int number, void *argument)
 		TreeStatus status;
 
 		for (uint32_t k = 0; k < TOGETHER; k++)
-			keys[k] = many_key_of(&narrow, *order, (i + k) * CROWD + (uint32_t) number);
+			keys[k] = many_key_of(&narrow, *order, (i + k) * MANY_CROWD + (uint32_t) number);
 		status = tree_insert_many(tree, keys, TOGETHER, &many_stamp);
 		REQUIRE(status == TREE_OK, "%s: %s", tree_status_name(status), tree_detail(mine.tree));
 	}
@@ -346,14 +331,7 @@ crowd_body(int number, void *argument)
 static void
 test_crowd(void **state)
 {
-	for (int order = 0; order < MANY_ORDERS; order++)
-	{
-		Tree *tree = many_tree(&narrow);
-
-		assert_int_equal(test_processes(CROWD, crowd_body, &order), 0);
-		many_verify(tree, order, CROWD * EACH);
-		tree_close(tree);
-	}
+	many_crowd(crowd_body, EACH);
 }
 
 int

@@ -169,3 +169,30 @@ many_verify(Tree *tree, int order, uint32_t count)
 	assert_int_equal(seen.entries, count);
 	free(seen.times);
 }
+
+uint64_t
+many_entries(Tree *tree, uint64_t *incomplete)
+{
+	WalkResult result;
+	uint64_t count;
+
+	walk_tree(tree, &result);
+	count = result.count;
+	if (incomplete != NULL)
+		*incomplete = result.incomplete_splits;
+	walk_free(&result);
+	return count;
+}
+
+void
+many_crowd(void (*body)(int number, void *order), uint32_t each)
+{
+	for (int order = 0; order < MANY_ORDERS; order++)
+	{
+		Tree *tree = many_tree(&narrow);
+
+		assert_int_equal(test_processes(MANY_CROWD, body, &order), 0);
+		many_verify(tree, order, MANY_CROWD * each);
+		tree_close(tree);
+	}
+}

@@ -41,4 +41,13 @@ extern void many_insert(Tree *tree, int order, uint32_t first, uint32_t last, ui
 /* Entries 0..count - 1 are there, each once, with their keys, and nothing else; the tree is sound. */
 extern void many_verify(Tree *tree, int order, uint32_t count);
 
+/* How many entries the sound tree has, and, if not NULL, how many of its nodes have no downlink. */
+extern uint64_t many_entries(Tree *tree, uint64_t *incomplete);
+
+/* Processes of a crowd; number n inserts entries n, n + MANY_CROWD, ... */
+#define MANY_CROWD 4
+
+/* For each order a tree into which the processes insert `each` entries at once: `body` is given their number and the order. */
+extern void many_crowd(void (*body)(int number, void *order), uint32_t each);
+
 #endif /* SHERMAN_TEST_MANY_FIXTURE_H */
