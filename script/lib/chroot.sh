@@ -107,19 +107,25 @@ chroot_settings()
 		printf 'create_main_cluster = false\n' | as_root_write "$1$CREATECLUSTER"
 }
 
+# chroot_bootstrap ROOT: the least of SUITE, by ARCHIVE, with the machine's settings.
+chroot_bootstrap()
+{
+	local script=/usr/share/debootstrap/scripts/$SUITE
+
+	install_packages debootstrap || return 1
+	# A suite that is newer than this debootstrap is made as the newest are.
+	[ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
+	as_root debootstrap --variant=minbase ${KEYRING:+--keyring="$KEYRING"} "$SUITE" "$1" "$ARCHIVE" "$script" && chroot_settings "$1"
+}
+
 # chroot_make MAJOR ROOT: of SUITE, by ARCHIVE; makes it in a directory beside, which is gone if this fails or is ended, so that half of one is never
 # used. What is called in a condition goes on behind an error: each command says what comes of its own.
 chroot_make()
 (
 	major=$1 root=$2
-	script=/usr/share/debootstrap/scripts/$SUITE
 
 	trap 'as_root rm -rf "$root.part"' EXIT
-	as_root rm -rf "$root" "$root.part" && install_packages debootstrap || exit 1
-	# A suite that is newer than this debootstrap is made as the newest are.
-	[ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
-	as_root debootstrap --variant=minbase ${KEYRING:+--keyring="$KEYRING"} "$SUITE" "$root.part" "$ARCHIVE" "$script" &&
-		chroot_settings "$root.part" || exit 1
+	as_root rm -rf "$root" "$root.part" && chroot_bootstrap "$root.part" || exit 1
 	# shellcheck disable=SC2046
 	in_chroot "$root.part" bash -euc "$(declare -f chroot_furnish); chroot_furnish \"\$@\"" furnish "$major" $(chroot_packages) || exit 1
 	chroot_packages | as_root_write "$root.part/etc/sherman-packages" && as_root mv "$root.part" "$root"
