@@ -4,7 +4,7 @@
 \echo Use "ALTER EXTENSION sherman UPDATE TO '1.1'" to load this file. \quit
 
 -- Views by the names that PostgreSQL's own have.  Those of 1.0 stay for one release, over the same functions.  A library of
--- 1.1 works with the script of 1.0, too: no function of it is changed here.
+-- 1.1 works with the script of 1.0, too: no function of it is changed here, and sherman--1.0.sql stays as it was released.
 
 ------------------------------------------------------------------------------
 -- Counters that begin anew
@@ -30,6 +30,49 @@ COMMENT ON FUNCTION sherman_stat_get_reset_time(regclass) IS
 -- Indexes
 ------------------------------------------------------------------------------
 
+-- Work done for one index since the server started: the order of the columns is that of TreeCounters in tree/client.h.  Of the
+-- same library function sherman_index_counters(), that of 1.0, has the first columns.
+CREATE FUNCTION sherman_stat_get_index_counters(
+	index regclass,
+	OUT lookups bigint,
+	OUT inserts bigint,
+	OUT insert_hits bigint,
+	OUT deletes bigint,
+	OUT round_trips bigint,
+	OUT read_bytes bigint,
+	OUT written_bytes bigint,
+	OUT leaf_reads bigint,
+	OUT leaf_splits bigint,
+	OUT inner_splits bigint,
+	OUT root_splits bigint,
+	OUT leaf_rewrites bigint,
+	OUT parent_posts bigint,
+	OUT right_moves bigint,
+	OUT torn_reads bigint,
+	OUT stale_reads bigint,
+	OUT lock_acquisitions bigint,
+	OUT lock_waits bigint,
+	OUT lock_retries bigint,
+	OUT handovers bigint,
+	OUT handover_images bigint,
+	OUT cache_hits bigint,
+	OUT cache_misses bigint,
+	OUT cache_evictions bigint,
+	OUT undecided_fences bigint,
+	OUT undecided_cuts bigint,
+	OUT stamp_writes bigint,
+	OUT extents bigint,
+	OUT dead_marks bigint,
+	OUT dead_removals bigint,
+	OUT copy_writes bigint,
+	OUT leaf_hits bigint,
+	OUT leaf_misses bigint)
+RETURNS record
+AS 'MODULE_PATHNAME', 'sherman_index_counters'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION sherman_stat_get_index_counters(regclass) IS 'work done for a sherman index since the server started';
+
 -- The sherman indexes of the current database, whatever their access method is called.
 CREATE VIEW sherman_stat_indexes AS
 	SELECT x.indrelid AS relid, x.indexrelid, n.nspname AS schemaname, t.relname, c.relname AS indexrelname,
@@ -49,7 +92,7 @@ CREATE VIEW sherman_stat_indexes AS
 		JOIN pg_catalog.pg_am a ON a.oid = c.relam
 		JOIN pg_catalog.pg_proc h ON h.oid = a.amhandler
 		CROSS JOIN LATERAL @extschema@.sherman_index_info(x.indexrelid) i
-		CROSS JOIN LATERAL @extschema@.sherman_index_counters(x.indexrelid) w
+		CROSS JOIN LATERAL @extschema@.sherman_stat_get_index_counters(x.indexrelid) w
 	WHERE c.relkind = 'i' AND h.prosrc = 'shermanhandler';
 
 COMMENT ON VIEW sherman_stat_indexes IS
@@ -133,9 +176,20 @@ LANGUAGE SQL VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION sherman_pool_size() IS 'bytes in use at all memory nodes that are attached';
 
-CREATE VIEW sherman_stat_cache AS
-	SELECT c.kind, c.size AS total_bytes, c.used AS used_bytes, c.nodes, c.hits, c.misses
-	FROM @extschema@.sherman_cache() c;
+CREATE FUNCTION sherman_stat_get_cache(
+	OUT kind text,
+	OUT total_bytes bigint,
+	OUT used_bytes bigint,
+	OUT nodes bigint,
+	OUT hits bigint,
+	OUT misses bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'sherman_cache'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION sherman_stat_get_cache() IS 'nodes in shared memory: what there is room for, and what is in it';
+
+CREATE VIEW sherman_stat_cache AS SELECT * FROM @extschema@.sherman_stat_get_cache();
 
 COMMENT ON VIEW sherman_stat_cache IS 'nodes in shared memory: what there is room for, and what is in it';
 
@@ -186,7 +240,6 @@ COMMENT ON VIEW sherman_stat_progress_rebuild IS
 COMMENT ON VIEW sherman_indexes IS 'until the next release: see sherman_stat_indexes';
 COMMENT ON VIEW sherman_counters IS 'until the next release: see sherman_stat_indexes';
 COMMENT ON VIEW sherman_memory_nodes IS 'until the next release: see sherman_stat_memory_nodes';
-COMMENT ON VIEW sherman_cache IS 'until the next release: see sherman_stat_cache';
 COMMENT ON VIEW sherman_connection_workers IS 'until the next release: see sherman_stat_connection_workers';
 COMMENT ON VIEW sherman_heal_progress IS 'until the next release: see sherman_stat_progress_heal';
 COMMENT ON VIEW sherman_rebuilds IS 'until the next release: see sherman_stat_progress_rebuild';

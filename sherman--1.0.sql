@@ -153,7 +153,7 @@ COMMENT ON FUNCTION sherman_take_over(boolean) IS
 
 REVOKE ALL ON FUNCTION sherman_take_over(boolean) FROM PUBLIC;
 
--- Indexes that are being healed now, by whom and how far: leaves_done were checked, leaves_left of them are still unverified.
+-- Indexes that are being healed now, by whom and how far: leaves_done were looked at, leaves_left of them are in doubt still.
 CREATE FUNCTION sherman_heal_progress_info(
 	OUT pid integer,
 	OUT datid oid,
@@ -288,9 +288,7 @@ CREATE FUNCTION sherman_index_counters(
 	OUT extents bigint,
 	OUT dead_marks bigint,
 	OUT dead_removals bigint,
-	OUT copy_writes bigint,
-	OUT leaf_hits bigint,
-	OUT leaf_misses bigint)
+	OUT copy_writes bigint)
 RETURNS record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
@@ -316,23 +314,6 @@ CREATE VIEW sherman_counters AS
 
 COMMENT ON VIEW sherman_indexes IS 'sherman indexes of this database: state, size in bytes and memory nodes of each';
 COMMENT ON VIEW sherman_counters IS 'sherman indexes of this database: work done for each since the server started';
-
--- The cache of nodes in shared memory.
-CREATE FUNCTION sherman_cache(
-	OUT kind text,
-	OUT size bigint,
-	OUT used bigint,
-	OUT nodes bigint,
-	OUT hits bigint,
-	OUT misses bigint)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
-
-CREATE VIEW sherman_cache AS SELECT * FROM @extschema@.sherman_cache();
-
-COMMENT ON FUNCTION sherman_cache() IS 'nodes in shared memory: what there is room for, and what is in it';
-COMMENT ON VIEW sherman_cache IS 'nodes in shared memory: what there is room for, and what is in it';
 
 -- Bytes that an index has taken from memory nodes; pg_relation_size() sees its metapage only.
 CREATE FUNCTION sherman_relation_size(index regclass)
@@ -381,4 +362,3 @@ GRANT EXECUTE ON FUNCTION sherman_collect() TO pg_monitor;
 GRANT SELECT ON sherman_heal_progress TO PUBLIC;
 GRANT SELECT ON sherman_indexes TO PUBLIC;
 GRANT SELECT ON sherman_counters TO PUBLIC;
-GRANT SELECT ON sherman_cache TO PUBLIC;

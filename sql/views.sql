@@ -41,7 +41,7 @@ SELECT lookups - :before > 0 AS lookups, inserts, round_trips >= inserts AS roun
 FROM sherman_stat_indexes WHERE indexrelid = 'views_id'::regclass;
 
 -- The views of 1.0 say what those say that took their places, and a database and its tables are as large as their indexes.
-SELECT count(*) = 33 + 1 AS columns FROM pg_attribute WHERE attrelid = 'sherman_counters'::regclass AND attnum > 0;
+SELECT count(*) = 31 + 1 AS columns FROM pg_attribute WHERE attrelid = 'sherman_counters'::regclass AND attnum > 0;
 SELECT s.schemaname, s.relname, s.indexrelname, s.relid = 'views_t'::regclass AS relid, s.state, s.overflow_bytes = i.outside_bytes AS overflow_bytes,
 	s.total_bytes = i.bytes AS total_bytes, s.entries = i.entries AS entries, s.replicas IS NULL AS replicas, s.inserts = w.inserts AS inserts,
 	s.downlink_inserts = w.parent_posts AS downlink_inserts, s.wal_position_writes = w.stamp_writes AS wal_position_writes, s.stats_reset

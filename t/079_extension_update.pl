@@ -23,7 +23,7 @@ sql(q{CREATE EXTENSION sherman VERSION '1.0';
 	INSERT INTO k SELECT generate_series(1, 100);
 	CREATE ROLE reader; GRANT pg_monitor TO reader;
 	CREATE VIEW mine AS SELECT index, state, entries, outside_bytes FROM sherman_indexes WHERE state <> 'broken';
-	CREATE VIEW my_counts AS SELECT index, inserts, parent_posts, leaf_hits FROM sherman_counters});
+	CREATE VIEW my_counts AS SELECT index, inserts, parent_posts, copy_writes FROM sherman_counters});
 is(sql('SELECT extversion FROM pg_extension WHERE extname = $$sherman$$'), '1.0', 'the SQL of 1.0');
 is(sql('SELECT sherman_version()'), '1.1', 'beside the library of 1.1');
 is(sql(q{SELECT string_agg(index || ' ' || state || ' ' || entries, ', ' ORDER BY index::text) FROM mine}), 'k_pkey ok 100, t_id ok 3000', 'its views work');

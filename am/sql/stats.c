@@ -22,11 +22,13 @@
 
 #define SHERMAN_VERSION "1.1"
 
-/* Columns of the functions' results, as sherman--1.0.sql declares them. */
+/* Columns of the functions' results, as sherman--1.0.sql and sherman--1.0--1.1.sql declare them. */
 #define MEMORY_NODE_COLUMNS 11
 #define INDEX_COLUMNS 13
 #define CACHE_COLUMNS 6
 #define COUNTER_COLUMNS ((int) (sizeof(TreeCounters) / sizeof(uint64)))
+/* Newer counters come behind these: a database with an older script has the first ones. */
+#define COUNTER_COLUMNS_1_0 31
 
 PG_FUNCTION_INFO_V1(sherman_version);
 PG_FUNCTION_INFO_V1(sherman_memory_nodes);
@@ -45,12 +47,16 @@ sherman_version(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(SHERMAN_VERSION));
 }
 
+/*
+ * The row that a function's SQL declares, which has from `least` to `most` columns.
+ */
 static TupleDesc
-result_type(FunctionCallInfo fcinfo, int columns)
+result_type(FunctionCallInfo fcinfo, int least, int most)
 {
 	TupleDesc	descriptor;
 
-	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE || descriptor->natts != columns)
+	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE || descriptor->natts < least ||
+		descriptor->natts > most)
 		elog(ERROR, "the SQL declaration of a function of sherman does not fit its library");
 	return BlessTupleDesc(descriptor);
 }
@@ -334,7 +340,7 @@ put_state(Datum *values, bool *nulls, const ShermanMetaPage *meta, ShermanState 
 Datum
 sherman_index_info(PG_FUNCTION_ARGS)
 {
-	TupleDesc	descriptor = result_type(fcinfo, INDEX_COLUMNS);
+	TupleDesc	descriptor = result_type(fcinfo, INDEX_COLUMNS, INDEX_COLUMNS);
 	Datum		values[INDEX_COLUMNS] = {0};
 	bool		nulls[INDEX_COLUMNS];
 	Relation	index = open_ours(PG_GETARG_OID(0));
@@ -386,7 +392,7 @@ sherman_index_info(PG_FUNCTION_ARGS)
 Datum
 sherman_index_counters(PG_FUNCTION_ARGS)
 {
-	TupleDesc	descriptor = result_type(fcinfo, COUNTER_COLUMNS);
+	TupleDesc	descriptor = result_type(fcinfo, COUNTER_COLUMNS_1_0, COUNTER_COLUMNS);
 	Datum		values[COUNTER_COLUMNS];
 	bool		nulls[COUNTER_COLUMNS];
 	Relation	index = open_ours(PG_GETARG_OID(0));
