@@ -152,12 +152,19 @@ make_prefix()
 	ln -s /usr/include/postgresql "$PREFIX/include/postgresql"
 }
 
+# build_config: the pg_config to build with: that of the system for a copy of its server, whose headers are at another place each time, and no ccache
+# knew what was compiled with them.
+build_config()
+{
+	if cmp -s "$PG_SYSTEM/bin/pg_config" "$PGBIN/pg_config"; then echo "$PG_SYSTEM/bin/pg_config"; else echo "$PGBIN/pg_config"; fi
+}
+
 # build_extension [make arguments]: builds a copy of the checkout in $WORK/source and installs it into $PREFIX.
 build_extension()
 {
 	mkdir -p "$WORK/source"
 	(cd "$TOP" && tar -cf - --exclude=.git --exclude='*.o' --exclude='*.so' .) | tar -xf - -C "$WORK/source"
-	make -s -C "$WORK/source" -j"$(nproc)" PG_CONFIG="$PGBIN/pg_config" "$@" >"$WORK/build.log" 2>&1 ||
+	make -s -C "$WORK/source" -j"$(nproc)" PG_CONFIG="$(build_config)" "$@" >"$WORK/build.log" 2>&1 ||
 		{ tail -n 40 "$WORK/build.log" >&2; die "the build failed"; }
 	{ make -s -C "$WORK/source" PG_CONFIG="$PGBIN/pg_config" install &&
 		make -s -C "$WORK/source" "$@" install-msd prefix="$PREFIX/lib/postgresql/$PG_MAJOR"; } >"$WORK/install.log" 2>&1 ||
