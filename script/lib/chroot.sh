@@ -67,10 +67,10 @@ archive_has()
 	return $status
 }
 
-# What a chroot has: our packages, without those that no server's version matters to, and the server's headers without what its bitcode needs beside our clang.
+# chroot_packages MAJOR: what its chroot has: our packages, without those that no server's version matters to, and the server's headers without what its bitcode needs beside our clang.
 chroot_packages()
 {
-	own_packages | grep -vE '^(clang-format|libclang-rt-dev|mandoc|spin|libcmocka-dev|postgresql-server-dev-.*)$'
+	PG_MAJOR=$1 own_packages | grep -vE '^(clang-format|libclang-rt-dev|mandoc|spin|libcmocka-dev|postgresql-server-dev-.*)$'
 	echo libicu-dev
 }
 
@@ -127,14 +127,14 @@ chroot_make()
 	trap 'as_root rm -rf "$root.part"' EXIT
 	as_root rm -rf "$root" "$root.part" && chroot_bootstrap "$root.part" || exit 1
 	# shellcheck disable=SC2046
-	in_chroot "$root.part" bash -euc "$(declare -f chroot_furnish); chroot_furnish \"\$@\"" furnish "$major" $(chroot_packages) || exit 1
-	chroot_packages | as_root_write "$root.part/etc/sherman-packages" && as_root mv "$root.part" "$root"
+	in_chroot "$root.part" bash -euc "$(declare -f chroot_furnish); chroot_furnish \"\$@\"" furnish "$major" $(chroot_packages "$major") || exit 1
+	chroot_packages "$major" | as_root_write "$root.part/etc/sherman-packages" && as_root mv "$root.part" "$root"
 )
 
-# has_chroot: whether CHROOT has what is in script/lib/packages by now.
+# has_chroot MAJOR: whether CHROOT has what is in script/lib/packages by now.
 has_chroot()
 {
-	chroot_packages | cmp -s - "$CHROOT/etc/sherman-packages"
+	chroot_packages "$1" | cmp -s - "$CHROOT/etc/sherman-packages"
 }
 
 # chroot_for MAJOR: sets CHROOT, one that has this server and what is in script/lib/packages by now; nobody makes it anew as long as this process
@@ -147,7 +147,7 @@ chroot_for()
 	# One at a time looks for it and makes it, when nobody uses the one that is to go.
 	exec 6>"$CHROOT.making" 7>"$CHROOT.lock"
 	flock 6
-	if ! has_chroot; then
+	if ! has_chroot "$1"; then
 		flock 7
 		if ! machine_archive || ! archive_has "$SUITE"; then
 			WHY_NOT="no chroot with PostgreSQL $1: Debian $SUITE cannot be had from the archive that this machine's apt is set up with"
