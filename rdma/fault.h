@@ -16,7 +16,7 @@ typedef struct FabricFaultPlan
 	bool tear_reads; /* READs are sampled line by line in random order, with yields between lines;
 	                          * the endpoint then claims LINE_ATOMIC and not OPERATION_ATOMIC */
 	bool
-		tear_writes; /* WRITEs longer than one line are placed line by line in random order; endpoints that read them must not have OPERATION_ATOMIC: set tear_reads there */
+		tear_writes; /* WRITEs that cross lines are placed line by line in random order; endpoints that read them must not have OPERATION_ATOMIC: set tear_reads there */
 	bool tear_words; /* both, word by word: the endpoint does not claim LINE_ATOMIC either */
 	uint32_t delay_max_us;   /* each chain waits a random time up to this, 0 = none */
 	uint64_t fail_operation; /* the n-th operation from now (1 = next) is not applied, nor is the rest of its

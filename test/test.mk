@@ -34,6 +34,7 @@ TEST_RUNS += soft/conformance=--verbs,soft0 soft/conformance=--verbs,soft0,--fau
 TEST_RUNS += soft/conformance=--tls,--verbs,soft0,--beside-tcp soft/conformance=--verbs,soft0,--beside-shm
 TEST_RUNS += soft/clients=--verbs,soft0,foreign,domains,fork,pressure,drain,restart,kill
 TEST_RUNS += soft/torture=--verbs,soft0,--space,5,--processes,4,--operations,1000,--entries,300,--range,600,--crashes,4
+TEST_RUNS += soft/torture=--verbs,soft0,--space,8,--processes,4,--operations,500,--entries,300,--range,600,--crashes,4
 TEST_RUNS += soft/torture=--verbs,soft0,--beside,tcp,--space,1,--processes,4,--operations,500,--entries,300,--range,600,--crashes,4
 TEST_RUNS += soft/torture=--verbs,soft0,--beside,shm,--space,0,--processes,4,--operations,500,--entries,300,--range,600,--crashes,4
 TEST_RUNS += soft/tenants=--verbs,soft0,parts,foreign,restart,beside,locks,broken
@@ -101,8 +102,9 @@ test_damage_SOURCES = test/support/tree_fixture.c
 TEST_SUPPORT_SOURCES += test/support/cost.c
 TESTS += test_budget test_budget_ties
 test_budget_ties_SOURCES = test/support/tree_fixture.c
-TESTS += test_speculate
+TESTS += test_speculate test_cell_writes
 test_speculate_SOURCES = test/support/tree_fixture.c
+test_cell_writes_SOURCES = test/support/tree_fixture.c
 TESTS += test_insert_many test_insert_many_alone test_insert_many_faults
 test_insert_many_SOURCES = test/support/tree_fixture.c test/support/many_fixture.c
 test_insert_many_alone_SOURCES = test/support/tree_fixture.c test/support/many_fixture.c

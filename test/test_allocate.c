@@ -18,6 +18,7 @@ static const TreeFormat formats[] = {
 	{.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90},
 	{.cell_bytes = 32, .norm_bytes = 24, .lossless = true, .fill_percent = 90},
 	{.cell_bytes = 64, .norm_bytes = 56, .lossless = true, .fill_percent = 90},
+	{.cell_bytes = 24, .norm_bytes = 16, .lossless = true, .fill_percent = 90},
 };
 
 /* One memory node and a tree of this format; clients are their processes'. */

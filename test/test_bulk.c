@@ -89,6 +89,9 @@ LOAD_SPACE(32_prefix, KEYSPACE_32_PREFIX, 4000)
 LOAD_SPACE(64_overflow, KEYSPACE_64_OVERFLOW, 4000)
 LOAD_SPACE(64_full, KEYSPACE_64_FULL, 4000)
 LOAD_SPACE(64_prefix, KEYSPACE_64_PREFIX, 4000)
+LOAD_SPACE(24_whole, KEYSPACE_24_WHOLE, 20000)
+LOAD_SPACE(40_overflow, KEYSPACE_40_OVERFLOW, 4000)
+LOAD_SPACE(48_prefix, KEYSPACE_48_PREFIX, 4000)
 
 /* Separators are cut where that is allowed and two keys differ, and whole elsewhere. */
 static void
@@ -281,8 +284,9 @@ main(void)
 		cmocka_unit_test(load_32_tied),     cmocka_unit_test(load_32_prefix),
 		cmocka_unit_test(load_64_overflow), cmocka_unit_test(load_64_full),
 		cmocka_unit_test(load_64_prefix),   cmocka_unit_test(load_keeps_wal_position),
-		cmocka_unit_test(load_refuses),     cmocka_unit_test(load_abandoned),
-		cmocka_unit_test(load_writes_once),
+		cmocka_unit_test(load_24_whole),    cmocka_unit_test(load_40_overflow),
+		cmocka_unit_test(load_48_prefix),   cmocka_unit_test(load_refuses),
+		cmocka_unit_test(load_abandoned),   cmocka_unit_test(load_writes_once),
 	};
 
 	const struct CMUnitTest apart[] = {

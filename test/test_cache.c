@@ -66,6 +66,8 @@ static const TreeFormat formats[] = {
 	{.cell_bytes = 32, .norm_bytes = 24, .lossless = true, .fill_percent = 90},
 	{.cell_bytes = 32, .norm_bytes = 8, .lossless = false, .fill_percent = 90},
 	{.cell_bytes = 64, .norm_bytes = 24, .lossless = false, .fill_percent = 90},
+	{.cell_bytes = 24, .norm_bytes = 16, .lossless = true, .fill_percent = 90},
+	{.cell_bytes = 40, .norm_bytes = 8, .lossless = false, .fill_percent = 90},
 };
 
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))

@@ -366,7 +366,7 @@ check_empty_tree(void **state)
 		assert_true(statistics.inner_nodes > 0);
 		assert_int_equal(statistics.node_bytes, statistics.leaves * f.tree->geometry.leaf_bytes +
 		                                            statistics.inner_nodes * INNER_BYTES);
-		assert_true((statistics.overflow_bytes > 0) == (kind >= KEYSPACE_64_OVERFLOW));
+		assert_true((statistics.overflow_bytes > 0) == (keyspace_image_bytes(keyspace(kind), 2) > 16));
 		checked_tree_close(&f);
 	}
 }

@@ -14,7 +14,7 @@
 #define ROW_BYTES_LOADED 10
 #define ROW_BYTES_INSERTED 12
 
-static const KeySpaceKind kinds[] = {KEYSPACE_16, KEYSPACE_32_WHOLE};
+static const KeySpaceKind kinds[] = {KEYSPACE_16, KEYSPACE_32_WHOLE, KEYSPACE_24_WHOLE};
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 /* TIDs whose blocks lie so far apart that one posting cannot have them all. */

@@ -269,9 +269,9 @@ test_replay(void **state)
 
 /* Through a device: the first packets of the new image are there, the rest is the old one. */
 static void
-test_replay_mixture(void **state)
+replay_mixture(const TreeFormat *format)
 {
-	NodeGeometry geometry = node_geometry(&narrow);
+	NodeGeometry geometry = node_geometry(format);
 	uint64_t old[NODE_MAX_BYTES / 8], new[NODE_MAX_BYTES / 8], target[NODE_MAX_BYTES / 8];
 	FabricDeadChannel dead = {.write_offset = UINT64_MAX, .write_unknown = true};
 	FabricDeadChannel local = {.write_offset = UINT64_MAX};
@@ -309,6 +309,35 @@ test_replay_mixture(void **state)
 	assert_false(replay(&dead, new, geometry.leaf_bytes, target));
 }
 
+static void
+test_replay_mixture(void **state)
+{
+	for (uint8_t bytes = 16; bytes <= 64; bytes += 8)
+		replay_mixture(
+			&(TreeFormat){.cell_bytes = bytes, .norm_bytes = 8, .lossless = true, .fill_percent = 90});
+}
+
+/* An image says how long its cells are: what no leaf of its length says is replayed by nobody. */
+static void
+test_replay_of_no_cells(void **state)
+{
+	static const TreeFormat cells = {
+		.cell_bytes = 24, .norm_bytes = 16, .lossless = true, .fill_percent = 90};
+	NodeGeometry geometry = node_geometry(&cells);
+	uint64_t old[NODE_MAX_BYTES / 8], new[NODE_MAX_BYTES / 8], target[NODE_MAX_BYTES / 8];
+	FabricDeadChannel dead = {.write_offset = UINT64_MAX, .write_unknown = true};
+
+	make_node(&geometry, old, 0, 5);
+	make_node(&geometry, new, 0, 6);
+	for (uint32_t words = 0; words < 16; words++)
+	{
+		new[HEADER_STATE] = node_state_word(6, 0, 0, words << NODE_CELL_WORDS_SHIFT);
+		memcpy(target, old, sizeof(target));
+		memcpy(target, new, LINE_BYTES);
+		assert_int_equal(replay(&dead, new, geometry.leaf_bytes, target), words == 3);
+	}
+}
+
 int
 main(void)
 {
@@ -317,6 +346,7 @@ main(void)
 		cmocka_unit_test(test_later_write_is_not_undone),
 		cmocka_unit_test(test_replay),
 		cmocka_unit_test(test_replay_mixture),
+		cmocka_unit_test(test_replay_of_no_cells),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,6 +48,9 @@ SCAN_SPACE(32_prefix, KEYSPACE_32_PREFIX, 1024)
 SCAN_SPACE(64_overflow, KEYSPACE_64_OVERFLOW, 4096)
 SCAN_SPACE(64_full, KEYSPACE_64_FULL, 4096)
 SCAN_SPACE(64_prefix, KEYSPACE_64_PREFIX, 1024)
+SCAN_SPACE(24_whole, KEYSPACE_24_WHOLE, 16384)
+SCAN_SPACE(40_overflow, KEYSPACE_40_OVERFLOW, 4096)
+SCAN_SPACE(48_prefix, KEYSPACE_48_PREFIX, 1024)
 
 /* NULLs, as the leading bit is for: numbers on both sides of it. */
 static void
@@ -647,6 +650,9 @@ main(void)
 		cmocka_unit_test(scan_64_overflow),
 		cmocka_unit_test(scan_64_full),
 		cmocka_unit_test(scan_64_prefix),
+		cmocka_unit_test(scan_24_whole),
+		cmocka_unit_test(scan_40_overflow),
+		cmocka_unit_test(scan_48_prefix),
 		cmocka_unit_test(scan_leading_bit),
 		cmocka_unit_test(scan_by_prefix),
 		cmocka_unit_test(scan_by_comparator),

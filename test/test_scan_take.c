@@ -205,6 +205,7 @@ every_entry_once(void **state)
 	take_ranges(KEYSPACE_32_TIED);
 	take_ranges(KEYSPACE_64_OVERFLOW);
 	take_ranges(KEYSPACE_64_FULL);
+	take_ranges(KEYSPACE_24_WHOLE);
 }
 
 /* Entries that are there from the beginning come once, those that come meanwhile at most once. */

@@ -113,14 +113,15 @@ struct TreeClient
 	uint32_t slot;
 	uint64_t
 		doubt; /* bit per memory node: its channel has an indeterminate chain, nothing more is sent there */
-	uint64_t leaf_sums; /* bit per memory node: its leaves carry sums, client_leaf_sums() */
-	uint32_t trouble;   /* bit per memory node: for tree_client_trouble() */
-	uint64_t silence;   /* options.silence points here, if not to the caller's */
-	bool holding;       /* between environment.hold and resume */
-	bool far;           /* for tests: mapped memory nodes are used as if they were far away */
-	int sections;       /* quiesce.c: calls in progress, one inside another */
-	TreeState *closed;  /* quiesce.c: the tree whose barrier this process has closed */
-	TreeFull full_by;   /* of the last TREE_MEMORY_FULL */
+	uint64_t
+		leaf_sums[2];  /* bit per memory node: its leaves carry sums; whose cells cross no line, and others */
+	uint32_t trouble;  /* bit per memory node: for tree_client_trouble() */
+	uint64_t silence;  /* options.silence points here, if not to the caller's */
+	bool holding;      /* between environment.hold and resume */
+	bool far;          /* for tests: mapped memory nodes are used as if they were far away */
+	int sections;      /* quiesce.c: calls in progress, one inside another */
+	TreeState *closed; /* quiesce.c: the tree whose barrier this process has closed */
+	TreeFull full_by;  /* of the last TREE_MEMORY_FULL */
 	TreeCounters counters;
 	TreeGuesses guesses;
 	TreeLeafCounts leaf_counts;
@@ -211,8 +212,10 @@ struct Tree
 /* ---- failure.c, environment.c, counters.c ---- */
 extern TreeStatus client_fail(TreeClient *client, TreeStatus status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Finds out anew which connected memory nodes' READs may tear lines: NodeGeometry.leaf_sums, for the client's life. */
-extern const uint64_t *client_leaf_sums(TreeClient *client);
+/* Finds out anew at which connected memory nodes READs may tear lines, and at which more than lines. */
+extern void client_find_tearing(TreeClient *client);
+/* The same, for leaves of such cells: NodeGeometry.leaf_sums, for the client's life. */
+extern const uint64_t *client_leaf_sums(TreeClient *client, const NodeGeometry *g);
 /* Turns a fabric status into ours, with the fabric's detail. */
 extern TreeStatus client_fabric_fail(TreeClient *client, uint32_t memory_node, FabricStatus status);
 /* The same for a memory node that is not to be used now, or cannot be connected to: TREE_UNREACHABLE. */
@@ -408,6 +411,8 @@ extern TreeStatus replicas_restore(Tree *tree, uint64_t pointer, uint32_t bytes)
  */
 extern uint32_t replicas_place(const Tree *tree, uint32_t memory_node);
 extern uint32_t replicas_source(const Tree *tree);
+/* The memory node that WRITEs go to beside the one that serves pointers; where there is none, that one. */
+extern uint32_t replicas_copy(const Tree *tree);
 /* Gives an extent at the home its copy. TREE_MEMORY_FULL, TREE_UNREACHABLE, TREE_FENCED. */
 extern TreeStatus replicas_extend(Tree *tree, uint64_t offset, uint64_t bytes);
 extern void replicas_close(Tree *tree);

@@ -25,12 +25,13 @@
 /* How keys are stored in one tree; fixed when it is created, kept in the tree's record. */
 typedef struct TreeFormat
 {
-	uint8_t cell_bytes;   /* 16, 32 or 64 */
+	uint8_t cell_bytes;   /* a multiple of 8, 16 to 64 */
 	uint8_t norm_bytes;   /* normalized key in each cell: a multiple of 8 up to cell_bytes - 8 */
 	bool lossless;        /* equal normalized keys are equal keys: there are no images */
 	bool full_separators; /* never cut a separator to its normalized key */
 	uint8_t fill_percent; /* bulk load fills leaves to this, 50..100 */
-	bool postings; /* leaves keep TIDs of one key together; lossless keys in cells of 16 or 32 bytes only */
+	bool
+		postings; /* leaves keep TIDs of one key together; lossless keys in cells of up to TREE_POSTING_CELL_MAX_BYTES only */
 } TreeFormat;
 
 /* The key and TID of one entry, in private memory. */

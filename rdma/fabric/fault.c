@@ -112,8 +112,9 @@ static bool
 is_torn(const FaultState *fault, const FabricOp *op)
 {
 	const FabricFaultPlan *plan = &fault->plan;
+	uint32_t unit = tear_unit(fault);
 
-	return op->region == FABRIC_NODES && op->length > tear_unit(fault) &&
+	return op->region == FABRIC_NODES && op->offset / unit < (op->offset + op->length - 1) / unit &&
 	       ((op->opcode == FABRIC_READ && (plan->tear_reads || plan->tear_words)) ||
 	        (op->opcode == FABRIC_WRITE && (plan->tear_writes || plan->tear_words)));
 }

@@ -34,6 +34,12 @@ static const KeySpace spaces[KEYSPACES] = {
      {.cell_bytes = 64, .norm_bytes = 24, .full_separators = true, .fill_percent = 90},
      4},
 	{KEYSPACE_64_PREFIX, "64-prefix", {.cell_bytes = 64, .norm_bytes = 16, .fill_percent = 90}, 0},
+	{KEYSPACE_24_WHOLE,
+     "24-whole",
+     {.cell_bytes = 24, .norm_bytes = 16, .lossless = true, .fill_percent = 90, .postings = true},
+     1},
+	{KEYSPACE_40_OVERFLOW, "40-overflow", {.cell_bytes = 40, .norm_bytes = 8, .fill_percent = 90}, 16},
+	{KEYSPACE_48_PREFIX, "48-prefix", {.cell_bytes = 48, .norm_bytes = 16, .fill_percent = 90}, 0},
 };
 
 const KeySpace *
@@ -62,11 +68,13 @@ keyspace_image_bytes(const KeySpace *space, uint64_t number)
 	{
 		case KEYSPACE_16:
 		case KEYSPACE_16_SINGLE:
+		case KEYSPACE_24_WHOLE:
 		case KEYSPACE_32_WHOLE:
 			return 0;
 		case KEYSPACE_32_TIED:
 		case KEYSPACE_32_PREFIX:
 			return 8 + number % 8;
+		case KEYSPACE_48_PREFIX:
 		case KEYSPACE_64_PREFIX:
 			return 40 + number % 60;
 		default:
@@ -92,6 +100,11 @@ norm_fill(const KeySpace *space, uint64_t number, TreeKey *key)
 		key->norm[0] = number >> 12;
 		key->norm[1] = (number >> 4 & 0xff) << 48;
 		key->norm[2] = number & 0xf;
+	}
+	else if (space->kind == KEYSPACE_24_WHOLE)
+	{
+		key->norm[0] = number >> 4;
+		key->norm[1] = (number & 0xf) << 48;
 	}
 	else if (space->run == 0)
 		key->norm[0] = 0x636f6e7374616e74ull;
@@ -129,6 +142,8 @@ keyspace_number(const KeySpace *space, const TreeKey *key)
 		number = key->norm[0] >> 8;
 	else if (space->kind == KEYSPACE_32_WHOLE)
 		number = key->norm[0] << 12 | (key->norm[1] >> 48) << 4 | key->norm[2];
+	else if (space->kind == KEYSPACE_24_WHOLE)
+		number = key->norm[0] << 4 | key->norm[1] >> 48;
 	else
 	{
 		REQUIRE(key->image_bytes >= 8 && key->image != NULL, "no image");

@@ -39,6 +39,9 @@ typedef enum KeySpaceKind
 	KEYSPACE_64_OVERFLOW, /* 64 bytes, ties, images of all lengths in the cell and in overflow blocks */
 	KEYSPACE_64_FULL,     /* the same with whole separators only */
 	KEYSPACE_64_PREFIX,   /* one normalized key for all, overflow keys */
+	KEYSPACE_24_WHOLE, /* 24 bytes, which cross lines, 16 of normalized key in two words, lossless, postings */
+	KEYSPACE_40_OVERFLOW, /* 40 bytes, which do, too, ties, images in the cell and in overflow blocks */
+	KEYSPACE_48_PREFIX,   /* 48 bytes, one normalized key for all, overflow keys */
 	KEYSPACES
 } KeySpaceKind;
 

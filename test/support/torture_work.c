@@ -690,9 +690,12 @@ life_open(Life *life, Torture *torture, TestInstance *instance, uint32_t slot)
 	life->found = malloc(torture->count);
 	REQUIRE(life->before != NULL && life->found != NULL, "no memory");
 	/* What the endpoint vouches for is asked when the tree is opened. */
-	for (uint32_t i = 0; torture->options.tear_words && i < instance->count; i++)
-		REQUIRE(fabric_fault_set(life->client.endpoints[i], &(FabricFaultPlan){.tear_words = true}) ==
-		            FABRIC_OK,
+	for (uint32_t i = 0; (torture->options.tear || torture->options.tear_words) && i < instance->count; i++)
+		REQUIRE(fabric_fault_set(
+					life->client.endpoints[i],
+					&(FabricFaultPlan){.tear_reads = torture->options.tear,
+		                               .tear_writes = torture->options.tear && torture->options.crashes == 0,
+		                               .tear_words = torture->options.tear_words}) == FABRIC_OK,
 		        "no fault layer");
 	require_status(life,
 	               tree_open(life->client.tree, torture->record.tree, torture->record.root,

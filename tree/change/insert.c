@@ -123,8 +123,9 @@ insert_into_slot(Insertion *in, uint32_t slot)
 	uint64_t *node = tree->client->image;
 	uint32_t word = leaf_cell_word(g, slot);
 	uint64_t offset = pointer_offset(in->path.pointer);
-	FabricOp ops[4];
+	FabricOp ops[3 + CELL_WRITE_OPS];
 	int n = insert_chain_begin(in, ops);
+	uint32_t written;
 	bool positioned = insert_set_wal_position(in->tree, in->wal, node);
 	bool summed = (node_flags(node) & NODE_SUM_VALID) != 0;
 
@@ -145,11 +146,8 @@ insert_into_slot(Insertion *in, uint32_t slot)
 		                      .buffer = node + HEADER_LSN};
 		TREE_COUNT(tree, stamp_writes, positioned ? 1 : 0);
 	}
-	ops[n++] = (FabricOp){.opcode = FABRIC_WRITE,
-	                      .region = FABRIC_NODES,
-	                      .length = g->cell_bytes,
-	                      .offset = offset + word * 8,
-	                      .buffer = node + word};
+	n += cells_write_ops(tree, in->path.pointer, node, slot, 1, ops + n, &written);
+	assert(written == 1);
 	return insert_wrote(in, lock_write_and_release(tree, &in->lock, ops, n, in->path.pointer, node,
 	                                               tree_node_bytes(tree, in->path.pointer, 0)));
 }

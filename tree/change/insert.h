@@ -74,6 +74,15 @@ insert_chain_begin(const Insertion *in, FabricOp *ops)
 	return 1;
 }
 
+#define CELL_WRITE_OPS 2
+
+/*
+ * WRITEs of the first of `count` cells, side by side from `slot` on, of a leaf's image; *written: of how many. A writer may die
+ * inside of them: no cell is then live before all of it is there. Returns the number of operations, up to CELL_WRITE_OPS.
+ */
+extern int cells_write_ops(const Tree *tree, uint64_t pointer, uint64_t *node, uint32_t slot, uint32_t count,
+                           FabricOp *ops, uint32_t *written);
+
 /*
  * Raises (lsn, epoch) of the image and remembers an older epoch. Returns whether it
  * changed.

@@ -58,6 +58,54 @@ insert_image_op(const Insertion *in)
 	return op;
 }
 
+/* So many cells one WRITE at this memory node may fill; 0: not even one. */
+static uint32_t
+cells_of_write(const Tree *tree, uint32_t memory_node)
+{
+	const NodeGeometry *g = &tree->geometry;
+	const FabricCapabilities *capabilities;
+
+	/* Where a copy's memory node is away the chain fails. */
+	if (g->lines_whole || tree->client->options.endpoints[memory_node] == NULL)
+		return g->leaf_cells;
+	capabilities = access_capabilities(tree->client, memory_node);
+	if ((capabilities->flags & FABRIC_CAP_OPERATION_ATOMIC) != 0)
+		return g->leaf_cells;
+	return capabilities->one_packet / g->cell_bytes;
+}
+
+int
+cells_write_ops(const Tree *tree, uint64_t pointer, uint64_t *node, uint32_t slot, uint32_t count,
+                FabricOp *ops, uint32_t *written)
+{
+	const NodeGeometry *g = &tree->geometry;
+	uint32_t word = leaf_cell_word(g, slot);
+	uint32_t most = cells_of_write(tree, tree_place(tree, pointer_memory_node(pointer)));
+
+	assert(count > 0 && slot + count <= g->leaf_cells);
+	if (tree->replicas != NULL)
+	{
+		uint32_t at_copy = cells_of_write(tree, replicas_copy(tree));
+
+		most = most < at_copy ? most : at_copy;
+	}
+	*written = most == 0 ? 1 : most < count ? most : count;
+	ops[0] = (FabricOp){.opcode = FABRIC_WRITE,
+	                    .region = FABRIC_NODES,
+	                    .length = *written * g->cell_bytes,
+	                    .offset = pointer_offset(pointer) + word * 8,
+	                    .buffer = node + word};
+	if (most > 0)
+		return 1;
+	/* The word that makes it live comes last. */
+	ops[1] = ops[0];
+	ops[1].length = 8;
+	ops[0].length -= 8;
+	ops[0].offset += 8;
+	ops[0].buffer = node + word + 1;
+	return CELL_WRITE_OPS;
+}
+
 bool
 insert_set_wal_position(const Tree *tree, const TreeWalPosition *wal, uint64_t *node)
 {

@@ -374,10 +374,15 @@ slots_write(Many *many, ManyLeaf *leaf)
 		op.buffer = node + HEADER_LSN;
 		wave_add(&many->wave, leaf->lock.place, &op);
 	}
-	op.length = leaf->placed * g->cell_bytes;
-	op.offset = offset + leaf_cell_word(g, leaf->slot) * 8;
-	op.buffer = node + leaf_cell_word(g, leaf->slot);
-	wave_add(&many->wave, leaf->lock.place, &op);
+	for (uint32_t done = 0, written; done < leaf->placed; done += written)
+	{
+		FabricOp ops[CELL_WRITE_OPS];
+		int count = cells_write_ops(tree, leaf->path.pointer, node, leaf->slot + done, leaf->placed - done,
+		                            ops, &written);
+
+		for (int i = 0; i < count; i++)
+			wave_add(&many->wave, leaf->lock.place, &ops[i]);
+	}
 }
 
 /* Adds the WRITE of the leaf's next image. */

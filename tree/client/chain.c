@@ -43,7 +43,7 @@ access_connect(TreeClient *client, uint32_t memory_node)
 	else
 		client_silence_ends(client);
 	client->options.endpoints[memory_node] = endpoint;
-	(void) client_leaf_sums(client);
+	client_find_tearing(client);
 	return endpoint;
 }
 

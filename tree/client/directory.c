@@ -88,7 +88,7 @@ root_write(TreeClient *client, const DirectoryCreated *created, uint64_t place)
 
 	assert(pointer_offset(created->record.root) == created->extent.offset + DIRECTORY_ROOT_OFFSET);
 	assert(!client->holding);
-	geometry.leaf_sums = client_leaf_sums(client);
+	geometry.leaf_sums = client_leaf_sums(client, &geometry);
 	if (tree_record_replica(&created->record, &copy))
 		geometry.twins = 1ull << pointer_memory_node(created->record.root) | 1ull << copy;
 	node_begin(&geometry, client->image, created->record.tree, created->record.root, 0,
@@ -203,10 +203,7 @@ tree_create(TreeClient *client, TreeRecord *record)
 	TreeStatus status = client_fail(client, TREE_UNREACHABLE, "no memory node is attached");
 
 	assert(record != NULL);
-	if ((record->format.cell_bytes != 16 && record->format.cell_bytes != 32 &&
-	     record->format.cell_bytes != 64) ||
-	    record->format.norm_bytes == 0 || record->format.norm_bytes % 8 != 0 ||
-	    record->format.norm_bytes > record->format.cell_bytes - 8u)
+	if (!format_valid(&record->format))
 		return client_fail(client, TREE_INVALID, "cells of %u bytes with %u bytes of normalized key",
 		                   record->format.cell_bytes, record->format.norm_bytes);
 	memset(&request, 0, sizeof(request));

@@ -4,21 +4,31 @@
  */
 #include "tree/shared/state.h"
 
-const uint64_t *
-client_leaf_sums(TreeClient *client)
+void
+client_find_tearing(TreeClient *client)
 {
-	uint64_t nodes = 0;
+	uint64_t lines = 0, operations = 0;
 
 	assert(client->options.nodes <= 64);
 	for (uint32_t i = 0; i < client->options.nodes; i++)
 	{
 		FabricEndpoint *endpoint = client->options.endpoints[i];
+		uint32_t flags = endpoint != NULL ? fabric_capabilities(endpoint)->flags : UINT32_MAX;
 
-		if (endpoint != NULL && (fabric_capabilities(endpoint)->flags & FABRIC_CAP_LINE_ATOMIC) == 0)
-			nodes |= 1ull << i;
+		if ((flags & FABRIC_CAP_LINE_ATOMIC) == 0)
+			lines |= 1ull << i;
+		if ((flags & FABRIC_CAP_OPERATION_ATOMIC) == 0)
+			operations |= 1ull << i;
 	}
-	client->leaf_sums = nodes;
-	return &client->leaf_sums;
+	client->leaf_sums[0] = lines;
+	client->leaf_sums[1] = lines | operations;
+}
+
+const uint64_t *
+client_leaf_sums(TreeClient *client, const NodeGeometry *g)
+{
+	client_find_tearing(client);
+	return &client->leaf_sums[g->lines_whole ? 0 : 1];
 }
 
 uint32_t

@@ -39,6 +39,12 @@ replicas_source(const Tree *tree)
 	return replicas_state(tree) == TREE_REPLICAS_SECOND ? tree->replicas->node : tree->replicas->home;
 }
 
+uint32_t
+replicas_copy(const Tree *tree)
+{
+	return replicas_state(tree) == TREE_REPLICAS_BOTH ? tree->replicas->node : replicas_source(tree);
+}
+
 bool
 tree_replicas_in_doubt(const Tree *handle)
 {

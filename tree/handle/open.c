@@ -184,7 +184,7 @@ tree_open(TreeClient *client, uint64_t tree, uint64_t root, const TreeFormat *fo
 	t->root = pointer_address(root);
 	t->geometry = node_geometry(format);
 	t->geometry.memory_nodes = client->options.nodes;
-	t->geometry.leaf_sums = client_leaf_sums(client);
+	t->geometry.leaf_sums = client_leaf_sums(client, &t->geometry);
 	t->geometry.proven = &t->proven;
 	t->geometry.ends = client->options.ends;
 	t->compare = compare;

@@ -43,9 +43,17 @@ survey_cells(const NodeGeometry *g, const uint64_t *node, uint32_t number, uint6
 	/* Constant strides, for the compiler's sake. */
 	if (g->cell_words == 2)
 		return survey_strided(word, 2, g->leaf_cells, value, mask);
-	if (g->cell_words == 4)
-		return survey_strided(word, 4, g->leaf_cells, value, mask);
-	return survey_strided(word, 8, g->leaf_cells, value, mask);
+	switch (g->cell_words)
+	{
+		case 3:
+			return survey_strided(word, 3, g->leaf_cells, value, mask);
+		case 4:
+			return survey_strided(word, 4, g->leaf_cells, value, mask);
+		case 8:
+			return survey_strided(word, 8, g->leaf_cells, value, mask);
+		default:
+			return survey_strided(word, g->cell_words, g->leaf_cells, value, mask);
+	}
 }
 
 void

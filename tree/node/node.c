@@ -19,7 +19,7 @@ _Static_assert(TREE_NORM_WORDS * 8 + 8 == LINE_BYTES, "the largest cell is a lin
 bool
 format_valid(const TreeFormat *format)
 {
-	if (format->cell_bytes != 16 && format->cell_bytes != 32 && format->cell_bytes != 64)
+	if (format->cell_bytes < 16 || format->cell_bytes > LINE_BYTES || format->cell_bytes % 8 != 0)
 		return false;
 	if (format->norm_bytes == 0 || format->norm_bytes % 8 != 0 || format->norm_bytes + 8 > format->cell_bytes)
 		return false;
@@ -184,7 +184,12 @@ node_seal(const NodeGeometry *g, uint64_t *node)
 	{
 		if (leaf_needs_sum(g, node[HEADER_SELF]))
 			node[HEADER_STATE] |= (uint64_t) NODE_SUM_VALID << 40;
-		for (uint32_t word = 0; word < g->leaf_bytes / 8; word += LINE_WORDS)
+		if (!g->lines_whole)
+		{
+			node[HEADER_STATE] |= (uint64_t) g->cell_words << (40 + NODE_CELL_WORDS_SHIFT);
+			node[HEADER_DEAD_EPOCH] = (node[HEADER_DEAD_EPOCH] & ~STAMP_MASK) | stamp;
+		}
+		for (uint32_t word = 0; g->lines_whole && word < g->leaf_bytes / 8; word += LINE_WORDS)
 			node[word] = (node[word] & ~STAMP_MASK) | stamp;
 		for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
 		{

@@ -11,15 +11,17 @@
  *		3	right sibling (pointer), 0 = none
  *		4	lsn                      \ the mutable unit: the only words outside cells that
  *		5	epoch:32 | unverified:32    / change inside a generation (one 16-byte WRITE)
- *		6	sum of all other words (inner nodes always; leaves only with NODE_SUM_VALID, which they have
- *			where a memory node that is read for them has no line-atomic READs, and may get within a generation)
+ *		6	sum of all other words (inner nodes always; leaves only with NODE_SUM_VALID, which they have where READs
+ *			of a memory node that is read for them may tear a cell, and may get within a generation)
  *		7	self (address)
  * Line 1 begins with the unit of the dead marks
  *		8	stamp:16 | dead epoch:32 | 0:16
  *		9	dead lsn
- * Then, aligned to the cell size, the low fence and the high fence, one cell each, then the cells.
+ * Then the low fence and the high fence, one cell each, then the cells. Cells of 16, 32 and 64 bytes, and fences, are aligned to
+ * their size, so that none crosses a line. Others begin at any word; the last one ends with the leaf.
  *
- * Leaf: the first word of every line, and of every cell, carries the stamp in its low 16 bits.
+ * Leaf: the first word of every cell carries the stamp in its low 16 bits; where no cell crosses a line, the first word of every
+ * line, too.
  * cells[0..count) are the base, sorted by cell_order() as of the last rewrite; the rest is the tail: every
  * slot describes itself. cell_order() is total where the format is lossless; elsewhere cells with equal
  * normalized keys lie together in the base, but in any order among themselves: the comparator decides their order
@@ -56,13 +58,13 @@
 #define LINE_BYTES 64u
 #define LINE_WORDS 8u
 
-/* One stripe: fan-out of 166, 98 or 53 and a tree of 3 inner levels for 10^7 entries. */
+/* One stripe: fan-out of 53 to 166 and a tree of 3 inner levels for 10^7 entries. */
 #define INNER_BYTES FABRIC_STRIPE_BYTES
 #define NODE_MAX_BYTES FABRIC_STRIPE_BYTES
 
 /*
- * Leaves hold about 60 cells, as in the paper: 1 KB for 16-byte cells. Tests also run with 16, of which 9 to 12
- * are not header and fences, so that splits are common.
+ * Leaves hold up to 64 cells, of 16, 32 and 64 bytes about 60, as in the paper: 1 KB for 16-byte cells. Tests also run with 16, of
+ * which 7 to 16 are not header and fences, so that splits are common.
  */
 #ifndef LEAF_CELLS_TARGET
 #define LEAF_CELLS_TARGET 64u
@@ -103,6 +105,12 @@
 #define NODE_FREE 0x000010u
 /* It is no node: the first line of a chunk that is cut into blocks for overflow keys (allocate.c). */
 #define NODE_BLOCKS 0x000020u
+/*
+ * Leaf whose cells cross lines: the words of a cell, so that whoever has no format finds the stamps (service.c). 0: they do not
+ * cross lines.
+ */
+#define NODE_CELL_WORDS_SHIFT 8
+#define NODE_CELL_WORDS_MASK 0x000f00u
 
 /* States of a leaf cell. */
 #define CELL_EMPTY 0u
@@ -166,6 +174,7 @@ typedef struct NodeGeometry
 	uint32_t cell_bytes;
 	uint32_t cell_words;
 	uint32_t norm_words;
+	bool lines_whole;    /* no cell crosses a line */
 	uint32_t image_room; /* bytes behind the normalized key in a cell, 0 when lossless */
 	uint32_t leaf_bytes;
 	uint32_t leaf_cells;   /* cells in a leaf */
@@ -177,7 +186,10 @@ typedef struct NodeGeometry
 	uint32_t posting_tids; /* TIDs in a posting cell */
 	uint32_t
 		memory_nodes; /* that pointers may name: the client's; as many as a pointer can name: whoever has no client */
-	/* A bit for each memory node whose READs may tear lines: its leaves carry sums. The client's; NULL: none. */
+	/*
+	 * A bit for each memory node whose READs may tear a cell: its leaves carry sums (client_leaf_sums()). The client's; NULL:
+	 * none.
+	 */
 	const uint64_t *leaf_sums;
 	/*
 	 * Bits of the home and of the replica's memory node: nodes with pointers to one may be read at the other. 0: no
@@ -197,19 +209,26 @@ static inline NodeGeometry
 node_geometry(const TreeFormat *format)
 {
 	NodeGeometry g;
-	uint32_t fences;
 
 	g.format = *format;
 	g.cell_bytes = format->cell_bytes;
 	g.cell_words = g.cell_bytes / 8;
 	g.norm_words = format->norm_bytes / 8u;
+	g.lines_whole = LINE_BYTES % g.cell_bytes == 0;
 	g.image_room = format->lossless ? 0 : g.cell_bytes - 8 - format->norm_bytes;
-	g.leaf_bytes = g.cell_bytes * LEAF_CELLS_TARGET;
-	fences = (HEADER_WORDS * 8 + g.cell_bytes - 1) / g.cell_bytes * g.cell_bytes;
-	g.low_word = fences / 8;
+	g.low_word = HEADER_WORDS;
+	if (g.lines_whole)
+		g.low_word = (HEADER_WORDS + g.cell_words - 1) / g.cell_words * g.cell_words;
 	g.high_word = g.low_word + g.cell_words;
 	g.first_word = g.high_word + g.cell_words;
+	/* A part of a stripe without a rest. */
+	g.leaf_bytes = LEAF_CELLS_TARGET * LINE_BYTES;
+	while ((g.leaf_bytes - g.first_word * 8) / g.cell_bytes > LEAF_CELLS_TARGET)
+		g.leaf_bytes /= 2;
 	g.leaf_cells = (g.leaf_bytes - g.first_word * 8) / g.cell_bytes;
+	/* The last line has a stamp: without it a WRITE that was cut off there would not be seen. */
+	if (!g.lines_whole)
+		g.first_word = g.leaf_bytes / 8 - g.leaf_cells * g.cell_words;
 	g.inner_stride = 1 + g.cell_words;
 	g.posting_tids = 2 * g.cell_words - 1;
 	g.memory_nodes = POINTER_NODES;
@@ -217,7 +236,8 @@ node_geometry(const TreeFormat *format)
 	g.twins = 0;
 	g.proven = NULL;
 	g.ends = NULL;
-	g.inner_cells = (INNER_BYTES - g.first_word * 8) / (g.inner_stride * 8);
+	/* separator_copy() may look at a word behind the last one. */
+	g.inner_cells = (INNER_BYTES - g.first_word * 8 - g.cell_words % 2 * 8) / (g.inner_stride * 8);
 	if (g.inner_cells > INNER_CELLS_MAX)
 		g.inner_cells = INNER_CELLS_MAX;
 	return g;
@@ -495,8 +515,8 @@ extern NodeVerdict node_check_whole(const NodeGeometry *g, const uint64_t *node,
 extern bool node_has_shape(const NodeGeometry *g, const uint64_t *node);
 
 /*
- * Whether leaves at this memory node need a sum: if READs there, or at the replica's memory node, are known to tear
- * lines.
+ * Whether leaves at this memory node need a sum: if READs there, or at the replica's memory node, may tear one of their
+ * cells.
  */
 static inline bool
 leaf_needs_sum(const NodeGeometry *g, uint64_t pointer)
@@ -525,7 +545,7 @@ extern void node_begin(const NodeGeometry *g, uint64_t *node, uint64_t tree, uin
  */
 extern void node_begin_like(const NodeGeometry *g, uint64_t *node, const uint64_t *old, uint64_t pointer,
                             uint64_t generation);
-/* Ends it: stamps in every line (leaf), and a sum (inner; leaves where READs may tear lines). */
+/* Ends it: stamps (leaf), and a sum (inner; leaves where READs may tear cells). */
 extern void node_seal(const NodeGeometry *g, uint64_t *node);
 
 /* Fences: copies the separator bytes, without stamp. cell NULL = infinite. */
@@ -534,11 +554,13 @@ extern void node_get_fence(const NodeGeometry *g, const uint64_t *node, bool hig
 extern bool separator_equal(const NodeGeometry *g, const uint64_t *a,
                             const uint64_t *b); /* stamps do not count */
 
-/* Copies a separator with its stamp; it may lie in shared memory. A call of memcpy() takes longer for so few words. */
+/*
+ * Copies a separator with its stamp; it may lie in shared memory. A call of memcpy() takes longer for so few words. Of an odd number
+ * of words one more is copied: `to` has room for LINE_WORDS, and nodes have a word behind their last separator.
+ */
 static inline void
 separator_copy(const NodeGeometry *g, uint64_t *to, const uint64_t *separator)
 {
-	assert(g->cell_words % 2 == 0);
 	for (uint32_t word = 0; word < g->cell_words; word += 2)
 	{
 		to[word] = node_word(separator, word);

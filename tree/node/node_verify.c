@@ -16,6 +16,27 @@ stamps_agree(const uint64_t *node, uint32_t bytes, uint64_t generation)
 	return (differ & STAMP_MASK) == 0;
 }
 
+/* The same where cells cross lines: of all cells, of which some word is in each packet that a WRITE may end with. */
+static bool
+cell_stamps_agree(const NodeGeometry *g, const uint64_t *node)
+{
+	uint64_t generation = node[HEADER_GENERATION];
+	uint64_t differ = (node[HEADER_STATE] ^ generation) | (node[HEADER_DEAD_EPOCH] ^ generation);
+
+	assert(!g->lines_whole);
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+		differ |= node[leaf_cell_word(g, slot)] ^ generation;
+	return (differ & STAMP_MASK) == 0;
+}
+
+static bool
+leaf_stamps_agree(const NodeGeometry *g, const uint64_t *node)
+{
+	if (!g->lines_whole)
+		return cell_stamps_agree(g, node);
+	return stamps_agree(node, g->leaf_bytes, node[HEADER_GENERATION]);
+}
+
 /* Does a leaf's sum, where it has or needs one, vouch for the copy? */
 static bool
 leaf_sum_agrees(const NodeGeometry *g, const uint64_t *node)
@@ -46,7 +67,7 @@ node_judge(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t 
 		return NODE_STALE;
 	if (level == 0)
 	{
-		if (!stamps_agree(node, g->leaf_bytes, node[HEADER_GENERATION]))
+		if (!leaf_stamps_agree(g, node))
 			return NODE_TORN;
 		if (!locked && !leaf_sum_agrees(g, node))
 			return NODE_TORN;

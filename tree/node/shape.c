@@ -106,12 +106,17 @@ leaf_has_shape(const NodeGeometry *g, const uint64_t *node)
 
 	if (node_count(node) > g->leaf_cells || !fences_have_shape(g, node))
 		return false;
+	if (!g->lines_whole && (node_flags(node) & NODE_CELL_WORDS_MASK) != g->cell_words
+	                                                                        << NODE_CELL_WORDS_SHIFT)
+		return false;
 	if (g->cell_words == 2)
 		have = cells_have(word, 2, g->leaf_cells);
+	else if (g->cell_words == 3)
+		have = cells_have(word, 3, g->leaf_cells);
 	else if (g->cell_words == 4)
 		have = cells_have(word, 4, g->leaf_cells);
 	else
-		have = cells_have(word, 8, g->leaf_cells);
+		have = cells_have(word, g->cell_words, g->leaf_cells);
 	return ((have & CELL_OVERFLOW_BIT) == 0 || overflow_keys_have_shape(g, node)) &&
 	       ((have & 2ull << CELL_STATE_SHIFT) == 0 || !leaf_posting_stray(g, node));
 }

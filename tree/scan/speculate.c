@@ -1,9 +1,9 @@
 /*
  * speculate.c
  *		Speculative lookups, after SMART: the entry cache in shared memory remembers in which cell a key was found, and the next
- * lookup reads that cell's line alone.
+ * lookup reads that cell's line alone, or the cell alone where cells cross lines.
  *
- * An entry of it is a hint. The line is accepted if the cell is live and has the key, byte for byte: lines are not
+ * An entry of it is a hint. The line is accepted if the cell is live and has the key, byte for byte: cells are not
  * torn (memory nodes that may tear them are not read in this way), and a cell that is live in a leaf of the tree is
  * an entry of the tree at that instant. The cell lies in a leaf of the tree because only cells are remembered of
  * leaves that were read in this epoch of the tree (quiesce.c): within one epoch leaves stay leaves, but for the root,
@@ -112,11 +112,12 @@ guess(TreeScan *scan, const uint64_t *wanted, TreeFound *found)
 	EntryHint *hint = hint_of(tree, hash);
 	uint64_t place = hint != NULL ? hint_load(hint, hash) : 0;
 	uint32_t word = leaf_cell_word(g, (uint32_t) (place & STAMP_MASK));
-	const uint64_t *cell = scan->reread + word % LINE_WORDS;
+	uint32_t first = g->lines_whole ? word / LINE_WORDS * LINE_WORDS : word;
+	const uint64_t *cell = scan->reread + (word - first);
 	FabricOp op = {.opcode = FABRIC_READ,
 	               .region = FABRIC_NODES,
-	               .length = LINE_BYTES,
-	               .offset = pointer_offset(place) + word / LINE_WORDS * LINE_BYTES,
+	               .length = g->lines_whole ? LINE_BYTES : g->cell_bytes,
+	               .offset = pointer_offset(place) + first * 8,
 	               .buffer = scan->reread};
 	TreeStatus status;
 

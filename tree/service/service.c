@@ -18,6 +18,32 @@ _Static_assert(sizeof(ServiceHeader) + LINE_BYTES + (uint64_t) SERVICE_MAX_TREES
 
 /* ---- redo ---- */
 
+/* The places of a leaf's stamps behind its header: words, `stride` apart, from `first` on. */
+typedef struct StampPlaces
+{
+	uint32_t first;
+	uint32_t stride;
+	uint32_t count;
+} StampPlaces;
+
+/* A leaf's image says whether its cells cross lines. False: no leaf of this length is so. */
+static bool
+stamp_places(const uint64_t *image, uint32_t bytes, StampPlaces *places)
+{
+	uint32_t words = (node_flags(image) & NODE_CELL_WORDS_MASK) >> NODE_CELL_WORDS_SHIFT;
+	TreeFormat format = {.cell_bytes = (uint8_t) (words * 8), .norm_bytes = 8, .lossless = true};
+	NodeGeometry g;
+
+	*places = (StampPlaces){.stride = LINE_WORDS, .count = bytes / LINE_BYTES};
+	if (words == 0)
+		return true;
+	if (!format_valid(&format))
+		return false;
+	g = node_geometry(&format);
+	*places = (StampPlaces){.first = g.first_word, .stride = g.cell_words, .count = g.leaf_cells};
+	return g.leaf_bytes == bytes;
+}
+
 /*
  * Whether a WRITE of `image` to `target` was cut off, provided that no other process writes there. Packets take
  * effect in order, so line 0 has the image's generation, and the rest the one before: stamps show this in a leaf, the
@@ -28,6 +54,7 @@ image_half_landed(const uint64_t *image, uint32_t bytes, const uint64_t *target)
 {
 	uint64_t generation = image[HEADER_GENERATION];
 	uint64_t seen_old = 0, seen_other = 0;
+	StampPlaces places;
 
 	assert(bytes % LINE_BYTES == 0);
 	assert(generation != 0);
@@ -36,8 +63,11 @@ image_half_landed(const uint64_t *image, uint32_t bytes, const uint64_t *target)
 		return false;
 	if (node_level(image) != 0)
 		return node_sum(target, bytes) != target[HEADER_SUM];
-	for (uint32_t word = 0; word < bytes / 8; word += LINE_WORDS)
+	if (!stamp_places(image, bytes, &places))
+		return false;
+	for (uint32_t i = 0; i <= places.count; i++)
 	{
+		uint32_t word = i < places.count ? places.first + i * places.stride : HEADER_DEAD_EPOCH;
 		uint64_t stamp = target[word] & STAMP_MASK;
 
 		seen_old |= stamp == ((generation - 1) & STAMP_MASK);

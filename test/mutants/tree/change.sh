@@ -236,3 +236,7 @@ mutate vacuum_wave_forgets_doubt test_vacuum=--network wave_remove \
 	's/\tunknown_drop\(vacuum->wave, &vacuum->wave_count\);\n/\t(void) unknown_drop;\n/'
 mutate short_of_siblings_again test_insert_many many_siblings_wanted \
 	's/many->short_of > 0 && there > foreseen/false/'
+mutate cells_longer_than_a_packet test_cell_writes cells_of_write \
+	's/return capabilities->one_packet \/ g->cell_bytes;/return g->leaf_cells;/'
+mutate cell_live_before_it_is_whole test_cell_writes cells_write_ops \
+	's/ops\[1\] = ops\[0\];(.*)ops\[0\]\.length -= 8;/ops[1] = ops[0];$1ops[1].length = 8;/s; s/ops\[0\]\.offset \+= 8;\n\tops\[0\]\.buffer = node \+ word \+ 1;//'

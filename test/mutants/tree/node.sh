@@ -90,3 +90,11 @@ mutate levels_without_end test_node inner_has_shape \
 	's/node_level\(node\) >= LEVELS_MAX \|\| //'
 mutate stamps_of_pointers_believed "test_node test_damage" pointer_address \
 	's/return pointer & ~STAMP_MASK;/return pointer;/'
+mutate cell_stamps_ignored test_node cell_stamps_agree \
+	's/return \(differ & STAMP_MASK\) == 0;/return true;/'
+mutate cells_of_any_length test_node leaf_has_shape \
+	's/if \(!g->lines_whole && [^;]*;/if (false)\n\t\treturn false;/s'
+mutate last_line_without_stamp "test_node test_redo" node_geometry \
+	's/if \(!g\.lines_whole\)\n\t\tg\.first_word = [^;]*;/;/'
+mutate word_behind_the_last_separator test_node node_geometry \
+	's/ - g\.cell_words % 2 \* 8//'

@@ -156,3 +156,5 @@ mutate guess_of_a_line_that_tears test_speculate speculate.c:guess \
 	's/ \|\|\s+leaf_needs_sum\(g, place\)\)/)/'
 mutate cell_of_the_root_remembered test_speculate remember \
 	's/\s+pointer_address\(scan->pointer\) == tree->root \|\|//'
+mutate half_a_cell_guessed test_speculate speculate.c:guess \
+	's/g->lines_whole \? word \/ LINE_WORDS \* LINE_WORDS : word;/word \/ LINE_WORDS * LINE_WORDS;/'
