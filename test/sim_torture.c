@@ -20,6 +20,7 @@
 
 #include "support/require.h"
 #include "support/sim_work.h"
+#include "support/unique_keys.h"
 
 #define EXIT_SKIP 77
 /* If nothing else is asked for. */
@@ -124,6 +125,7 @@ draw_plan(uint64_t seed)
 	plan.restarts = plan.crashes == 0 && scheduler_random(6) == 0 ? 1 : 0;
 	plan.cuts = scheduler_random(4) == 0 ? 1 + (uint32_t) scheduler_random(4) : 0;
 	plan.merge = plan.domains == 1 && scheduler_random(3) == 0;
+	plan.unique = plan.domains == 1 && scheduler_random(2) == 0;
 	plan.stop = scheduler_random(4) == 0;
 	plan.simulator.stops = plan.stop;
 	plan.simulator.packet_bytes = scheduler_random(2) == 0 ? LONG_PACKET_BYTES : SHORT_PACKET_BYTES;
@@ -310,11 +312,14 @@ run_seed(uint64_t seed, bool verbose)
 	if (verbose)
 		printf("seed %" PRIu64 ": %u clients, %u domains, %u entries, %" PRIu64 " steps, %" PRIu64
 		       " us, %" PRIu64 " splits, %" PRIu64 " merged, %" PRIu64 " bytes found free, %" PRIu64
-		       " handovers, %" PRIu64 " torn reads, %" PRIu64 " leaves at hand, fingerprint %016" PRIx64 "\n",
+		       " handovers, %" PRIu64 " torn reads, %" PRIu64 " leaves at hand, %" PRIu64
+		       " unique together, %" PRIu64 " checked, %" PRIu64 " conflicts, fingerprint %016" PRIx64 "\n",
 		       seed, plan.clients, plan.domains, plan.entries, simulator_steps(),
 		       scheduler_now() / NANOSECONDS_PER_US,
 		       run.counters.leaf_splits + run.counters.inner_splits + run.counters.root_splits, run.merged,
-		       run.reclaimed, run.counters.handovers, run.counters.torn_reads, run.leaf_hits, fingerprint);
+		       run.reclaimed, run.counters.handovers, run.counters.torn_reads, run.leaf_hits,
+		       run.unique != NULL ? run.unique->together : 0, run.unique != NULL ? run.unique->checked : 0,
+		       run.unique != NULL ? run.unique->conflicts : 0, fingerprint);
 	simulator_close();
 	scheduler_close();
 	sim_run_free(&run);

@@ -159,7 +159,8 @@ TESTS += torture
 TEST_RUNS += torture=--network,--name,workers-die-64 torture=--network,--name,workers-crash-16
 # Waves: chains that are lost in them, and clients that die in them.
 TEST_RUNS += torture=--network,--name,leaves-lose-64 torture=--network,--name,leaves-crash-16
-torture_SOURCES = test/support/torture_work.c test/support/torture_runs.c test/support/techniques.c $(BASELINES_SOURCES)
+TEST_RUNS += torture=--network,--name,unique-wide-32 torture=--network,--name,unique-crash-16
+torture_SOURCES = $(addprefix test/support/,torture_work.c torture_unique.c torture_runs.c unique_keys.c) test/support/techniques.c $(BASELINES_SOURCES)
 torture_LDFLAGS = $(BASELINES_LDFLAGS)
 
 # The simulator.
@@ -184,7 +185,7 @@ test_access_hooks_LDFLAGS = $(ACCESS_HOOKS_LDFLAGS)
 
 FABRIC_TESTS += test_history
 test_history_SOURCES = test/support/history.c
-SIM_TREE_SOURCES = $(SIM_SOURCES) sim/world.c $(addprefix test/support/,sim_cluster.c sim_work.c sim_check.c history.c techniques.c)
+SIM_TREE_SOURCES = $(SIM_SOURCES) sim/world.c $(addprefix test/support/,sim_cluster.c sim_work.c sim_unique.c unique_keys.c sim_check.c history.c techniques.c)
 TESTS += sim_torture sim_explore
 sim_torture_SOURCES = $(SIM_TREE_SOURCES) $(BASELINES_SOURCES)
 sim_torture_LDFLAGS = $(SIM_LDFLAGS) $(BASELINES_LDFLAGS)

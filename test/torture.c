@@ -10,7 +10,7 @@
  *		torture --verbs DEVICE --beside tcp|shm ...		over another transport beside it
  *		torture --threads				a few runs with threads in place of processes
  *		torture --space N --processes N --operations N --entries N --range N --merge --give --replicas --domains N --nodes N --tear --tear-words --delay N
- *				--lose --stop --crashes N --workers N --lose-below --deaths N --switches --leaves --seed N --rounds N
+ *				--lose --stop --crashes N --workers N --lose-below --deaths N --switches --leaves --unique --seed N --rounds N
  *
  * A failure prints the seed and how to run it again: what a process does follows from the seed, how they meet does not.
  */
@@ -29,6 +29,7 @@
 #include "support/require.h"
 #include "support/techniques.h"
 #include "support/torture_runs.h"
+#include "support/unique_keys.h"
 
 #define NODE_BYTES (128ull << 20)
 /* Of images of leaves, where the techniques allow them: some, so that they push out each other. */
@@ -72,7 +73,7 @@ rerun_help(const TortureOptions *o)
 	else
 		fprintf(stderr,
 		        " --space %d --processes %u --domains %u --nodes %u --operations %u --entries %u --range %llu"
-		        " --delay %u --crashes %u --workers %u --deaths %u%s%s%s%s%s%s%s%s%s",
+		        " --delay %u --crashes %u --workers %u --deaths %u%s%s%s%s%s%s%s%s%s%s",
 		        (int) o->space, o->processes, o->domains, o->nodes, o->operations, o->entries,
 		        (unsigned long long) o->range, o->delay_us, o->crashes, o->workers, o->deaths,
 		        o->tear         ? " --tear"
@@ -80,7 +81,7 @@ rerun_help(const TortureOptions *o)
 		                        : "",
 		        o->merge ? " --merge" : "", o->give ? " --give" : "", o->replicas ? " --replicas" : "",
 		        o->lose ? " --lose" : "", o->stop ? " --stop" : "", o->lose_below ? " --lose-below" : "",
-		        o->switches ? " --switches" : "", o->leaves ? " --leaves" : "");
+		        o->switches ? " --switches" : "", o->leaves ? " --leaves" : "", o->unique ? " --unique" : "");
 	fprintf(stderr, "%s --seed %llu\n", test_threads ? " --threads" : "", (unsigned long long) o->seed);
 }
 
@@ -357,6 +358,16 @@ run_on_replicas(Run *run)
 	return good;
 }
 
+/* Whether entries have gone by all of their ways; says how many have. */
+static bool
+unique_keys_proven(const UniqueKeys *keys)
+{
+	printf("unique: %llu entries by calls of many, %llu numbers checked, %llu of them had a row\n",
+	       (unsigned long long) keys->together, (unsigned long long) keys->checked,
+	       (unsigned long long) keys->conflicts);
+	return keys->together > 0 && keys->checked > 0 && keys->conflicts > 0 && keys->conflicts < keys->checked;
+}
+
 static bool
 run_once(const TortureOptions *options)
 {
@@ -381,6 +392,8 @@ run_once(const TortureOptions *options)
 		good = run_life(&run, life, o->crashes > 0);
 	if (good && o->replicas)
 		good = run_on_replicas(&run);
+	if (o->unique)
+		good = good && unique_keys_proven(run.torture.unique);
 	merged = *run.torture.merged;
 	reclaimed = *run.torture.reclaimed;
 	given = *run.torture.given;
@@ -432,6 +445,7 @@ main(int argc, char **argv)
 		{"deaths", required_argument, NULL, 'a'},
 		{"switches", no_argument, NULL, 'i'},
 		{"leaves", no_argument, NULL, 'L'},
+		{"unique", no_argument, NULL, 'U'},
 		{"rounds", required_argument, NULL, 'u'},
 		{"network", no_argument, NULL, 'q'},
 		{"verbs", required_argument, NULL, 'V'},
@@ -525,6 +539,9 @@ main(int argc, char **argv)
 			case 'L':
 				given.leaves = true;
 				break;
+			case 'U':
+				given.unique = true;
+				break;
 			case 'u':
 				rounds = argument_number(optarg);
 				break;
@@ -540,6 +557,9 @@ main(int argc, char **argv)
 	}
 	/* What kills processes kills all threads. */
 	if (test_threads && (given.crashes > 0 || given.workers > 0))
+		return 2;
+	/* Of numbers that ascend, or are each process's own, none has two rows. */
+	if (given.unique && (given.range == 0 || given.merge || given.domains > 1))
 		return 2;
 	for (uint64_t round = 0; round < rounds; round++)
 	{

@@ -31,8 +31,14 @@ sim_make_tree(SimRun *run)
 	sim_client_close(&client);
 	sim_worker_open(&director, run, DIRECTOR_SLOT);
 	for (uint32_t id = 0; id < plan->prefill; id++)
-		if (plan->left_out == 0 || id % plan->left_out != 0)
+	{
+		if (plan->left_out != 0 && id % plan->left_out == 0)
+			continue;
+		if (plan->unique)
+			sim_insert_unique(&director, id);
+		else
 			sim_insert(&director, id);
+	}
 	director.done = true;
 	sim_worker_close(&director);
 }

@@ -10,6 +10,7 @@
 
 #include "sim_work.h"
 #include "require.h"
+#include "unique_keys.h"
 #include "tree/shared/cache.h"
 
 #define TIDS_PER_BLOCK 200u
@@ -52,8 +53,8 @@ sim_fail(const SimRun *run, const char *format, ...)
 
 /* ---- the history ---- */
 
-static uint32_t
-history_begin(SimRun *run, uint32_t id, HistoryKind kind)
+uint32_t
+sim_history_begin(SimRun *run, uint32_t id, HistoryKind kind)
 {
 	SimEntry *entry = &run->entries[id];
 
@@ -70,8 +71,8 @@ history_begin(SimRun *run, uint32_t id, HistoryKind kind)
 	return entry->count++;
 }
 
-static HistoryOp *
-history_end(SimRun *run, uint32_t id, uint32_t op)
+HistoryOp *
+sim_history_end(SimRun *run, uint32_t id, uint32_t op)
 {
 	SimEntry *entry = &run->entries[id];
 
@@ -85,7 +86,7 @@ history_end(SimRun *run, uint32_t id, uint32_t op)
 static void
 history_found(SimRun *run, uint32_t id, uint32_t op, bool there)
 {
-	HistoryOp *ended = history_end(run, id, op);
+	HistoryOp *ended = sim_history_end(run, id, op);
 
 	ended->known = true;
 	ended->was_there = there;
@@ -100,7 +101,7 @@ mark_end(SimRun *run, uint32_t id, bool through, bool marked)
 
 	if (entry->marking == 0)
 		return;
-	op = history_end(run, id, entry->marking - 1);
+	op = sim_history_end(run, id, entry->marking - 1);
 	entry->marking = 0;
 	if (through && !marked)
 		return;
@@ -114,16 +115,21 @@ mark_end(SimRun *run, uint32_t id, bool through, bool marked)
 void
 sim_history_look(SimRun *run, uint32_t id, bool there)
 {
-	history_found(run, id, history_begin(run, id, HISTORY_LOOK), there);
+	history_found(run, id, sim_history_begin(run, id, HISTORY_LOOK), there);
 }
 
 void
 sim_history_cut(SimRun *run)
 {
+	if (run->unique != NULL)
+		unique_keys_end(run->unique);
 	for (uint32_t id = 0; id < run->plan.entries; id++)
 		for (uint32_t op = 0; op < run->entries[id].count; op++)
 			if (run->entries[id].ops[op].end == UINT64_MAX)
-				history_end(run, id, op)->maybe = true;
+			{
+				sim_history_end(run, id, op)->maybe = true;
+				run->entries[id].left = true;
+			}
 }
 
 static void
@@ -183,6 +189,12 @@ sim_run_plan(SimRun *run, const SimPlan *plan)
 	run->entries = calloc(plan->entries, sizeof(SimEntry));
 	run->by_rank = calloc(plan->entries, sizeof(uint32_t));
 	REQUIRE(run->entries != NULL && run->by_rank != NULL, "no memory");
+	if (plan->unique)
+	{
+		run->unique = calloc(1, unique_keys_bytes(plan->numbers));
+		REQUIRE(run->unique != NULL, "no memory");
+		unique_keys_set_up(run->unique, plan->numbers);
+	}
 	for (uint32_t id = 0; id < plan->entries; id++)
 	{
 		run->entries[id].key = (KeyEntry){.number = plan->numbers == 0 ? id : scheduler_random(plan->numbers),
@@ -203,6 +215,7 @@ sim_run_free(SimRun *run)
 		free(run->entries[id].ops);
 	free(run->entries);
 	free(run->by_rank);
+	free(run->unique);
 }
 
 uint32_t
@@ -236,9 +249,8 @@ random_id(const SimRun *run)
 
 /* ---- operations ---- */
 
-/* Some operations are asked to end early, at some time. */
-static void
-maybe_stop(SimWorker *worker)
+void
+sim_maybe_stop(SimWorker *worker)
 {
 	SimClient *client = &worker->client;
 
@@ -256,12 +268,8 @@ may_fail(const SimRun *run)
 	return run->plan.restarts != 0 || run->plan.cuts != 0 || run->plan.stop;
 }
 
-/*
- * After an operation that failed, as it may where a memory node is away: waits until nothing of it is in
- * doubt. Any other failure is one of the run.
- */
-static void
-settle(SimWorker *worker, TreeStatus status, const char *what)
+void
+sim_settle(SimWorker *worker, TreeStatus status, const char *what)
 {
 	TreeClient *client = worker->client.tree;
 
@@ -281,15 +289,15 @@ settle(SimWorker *worker, TreeStatus status, const char *what)
 	(void) tree_client_trouble(client);
 }
 
-static void
-require_free(const SimWorker *worker, const char *what)
+void
+sim_require_free(const SimWorker *worker, const char *what)
 {
 	if (worker->client.holds != 0)
 		sim_fail(worker->run, "%s: a lock is held", what);
 }
 
-static bool
-chains_are_lost(const SimRun *run)
+bool
+sim_chains_are_lost(const SimRun *run)
 {
 	return run->plan.simulator.lose_one_in != 0 || run->plan.loses || may_fail(run);
 }
@@ -306,21 +314,21 @@ sim_insert(SimWorker *worker, uint32_t id)
 	bool hit;
 
 	/* An insert that was in doubt takes the entry that it finds for its own: two of them cannot tell. */
-	if (run->entries[id].removing > 0 || (chains_are_lost(run) && run->entries[id].inserting > 0))
+	if (run->entries[id].removing > 0 || (sim_chains_are_lost(run) && run->entries[id].inserting > 0))
 		return;
 	keyspace_key(run->space, &run->entries[id].key, &image, &key);
 	mark_end(run, id, false, false);
-	op = history_begin(run, id, HISTORY_INSERT);
-	maybe_stop(worker);
+	op = sim_history_begin(run, id, HISTORY_INSERT);
+	sim_maybe_stop(worker);
 	status = tree_insert(worker->tree, &key, &wal, &hit);
 	worker->client.stop = false;
-	require_free(worker, "insert");
+	sim_require_free(worker, "insert");
 	if (status == TREE_OK)
 		history_found(run, id, op, hit);
 	else
 	{
-		settle(worker, status, "insert");
-		history_end(run, id, op)->maybe = true;
+		sim_settle(worker, status, "insert");
+		sim_history_end(run, id, op)->maybe = true;
 	}
 }
 
@@ -339,7 +347,7 @@ batch_begin(SimWorker *worker, SimBatch *batch)
 		uint32_t id =
 			together ? run->by_rank[(first + i) % run->plan.entries] : (first + i * 7919) % run->plan.entries;
 		bool twice =
-			run->entries[id].removing > 0 || (chains_are_lost(run) && run->entries[id].inserting > 0);
+			run->entries[id].removing > 0 || (sim_chains_are_lost(run) && run->entries[id].inserting > 0);
 
 		for (uint32_t k = 0; k < count; k++)
 			twice = twice || batch->ids[k] == id;
@@ -348,7 +356,7 @@ batch_begin(SimWorker *worker, SimBatch *batch)
 		keyspace_key(run->space, &run->entries[id].key, &batch->images[count], &batch->keys[count]);
 		mark_end(run, id, false, false);
 		batch->ids[count] = id;
-		batch->ops[count++] = history_begin(run, id, HISTORY_INSERT);
+		batch->ops[count++] = sim_history_begin(run, id, HISTORY_INSERT);
 	}
 	return count;
 }
@@ -362,14 +370,14 @@ sim_insert_many(SimWorker *worker)
 	uint32_t count = batch_begin(worker, batch);
 	TreeStatus status;
 
-	maybe_stop(worker);
+	sim_maybe_stop(worker);
 	status = tree_insert_many(worker->tree, batch->keys, count, &wal);
 	worker->client.stop = false;
-	require_free(worker, "insert many");
+	sim_require_free(worker, "insert many");
 	if (status != TREE_OK)
-		settle(worker, status, "insert many");
+		sim_settle(worker, status, "insert many");
 	for (uint32_t i = 0; i < count; i++)
-		history_end(run, batch->ids[i], batch->ops[i])->maybe = status != TREE_OK;
+		sim_history_end(run, batch->ids[i], batch->ops[i])->maybe = status != TREE_OK;
 }
 
 /* Takes a batch of a scan: entries within the ranks, in order, each once. */
@@ -410,11 +418,11 @@ scan(SimWorker *worker, uint32_t from, uint32_t to, const TreeBound *start, cons
 
 	for (uint32_t rank = from; rank < to; rank++)
 	{
-		worker->looks[rank] = history_begin(run, run->by_rank[rank], HISTORY_LOOK);
+		worker->looks[rank] = sim_history_begin(run, run->by_rank[rank], HISTORY_LOOK);
 		worker->seen[rank] = 0;
 	}
 	status = tree_scan_seek(worker->scan, direction, start, stop);
-	maybe_stop(worker);
+	sim_maybe_stop(worker);
 	while (status == TREE_OK || status == TREE_STOPPED)
 	{
 		status = tree_scan_next(worker->scan, &batch);
@@ -422,12 +430,12 @@ scan(SimWorker *worker, uint32_t from, uint32_t to, const TreeBound *start, cons
 			take_batch(worker, batch, from, to, direction, &last);
 		worker->client.stop = false;
 	}
-	require_free(worker, "scan");
+	sim_require_free(worker, "scan");
 	if (status != TREE_END)
-		settle(worker, status, "scan");
+		sim_settle(worker, status, "scan");
 	for (uint32_t rank = from; rank < to; rank++)
 	{
-		HistoryOp *op = history_end(run, run->by_rank[rank], worker->looks[rank]);
+		HistoryOp *op = sim_history_end(run, run->by_rank[rank], worker->looks[rank]);
 
 		op->known = status == TREE_END;
 		op->was_there = worker->seen[rank] != 0;
@@ -451,21 +459,21 @@ find_number(SimWorker *worker, uint64_t number)
 	TreeStatus status;
 
 	for (uint32_t rank = from; rank < to; rank++)
-		worker->looks[rank] = history_begin(run, run->by_rank[rank], HISTORY_LOOK);
+		worker->looks[rank] = sim_history_begin(run, run->by_rank[rank], HISTORY_LOOK);
 	keyspace_key(run->space, &entry, &image, &key);
-	maybe_stop(worker);
+	sim_maybe_stop(worker);
 	status = tree_find(worker->scan, &key, &found);
 	worker->client.stop = false;
-	require_free(worker, "find");
+	sim_require_free(worker, "find");
 	if (status == TREE_OK)
 		there = run->entries[sim_id_of_tid(run, found.block, found.offset)].rank;
 	else if (status != TREE_END)
-		settle(worker, status, "find");
+		sim_settle(worker, status, "find");
 	if (status == TREE_OK && (there < from || there >= to))
 		sim_fail(run, "entry %u was found for number %" PRIu64, there, number);
 	for (uint32_t rank = from; rank < to; rank++)
 	{
-		HistoryOp *op = history_end(run, run->by_rank[rank], worker->looks[rank]);
+		HistoryOp *op = sim_history_end(run, run->by_rank[rank], worker->looks[rank]);
 
 		op->known = status == TREE_END || rank == there;
 		op->was_there = rank == there;
@@ -505,7 +513,7 @@ sim_mark(SimWorker *worker, uint32_t id)
 	keyspace_bound(run->space, &number, -1, &lower);
 	keyspace_bound(run->space, &number, 1, &upper);
 	/* A look, as long as nothing is known to come of it. */
-	run->entries[id].marking = 1 + history_begin(run, id, HISTORY_LOOK);
+	run->entries[id].marking = 1 + sim_history_begin(run, id, HISTORY_LOOK);
 	/* An insert that begins later ends it (mark_end()), and one that has begun does not. */
 	explorer_access(EXPLORER_HISTORY, run->entries[id].rank, run->entries[id].rank + 1, EXPLORER_WRITE);
 	status = tree_scan_seek(worker->scan, TREE_FORWARD, &lower, &upper);
@@ -518,7 +526,7 @@ sim_mark(SimWorker *worker, uint32_t id)
 		dead = (TreeDead){batch->entries[0].block, batch->entries[0].offset, batch->entries[0].cell};
 		status = tree_mark_dead(worker->tree, &batch->leaf, &dead, 1, &wal, &marked);
 	}
-	require_free(worker, "mark");
+	sim_require_free(worker, "mark");
 	if (status != TREE_OK && status != TREE_END)
 		sim_fail(run, "mark: %s: %s", tree_status_name(status), tree_detail(worker->client.tree));
 	mark_end(run, id, true, marked != 0);
@@ -542,7 +550,7 @@ reclaim(SimWorker *worker)
 	while (status == TREE_OK)
 		status = tree_reclaim_next(worker->tree, &bytes);
 	if (status != TREE_END)
-		settle(worker, status, "reclaim");
+		sim_settle(worker, status, "reclaim");
 	worker->run->reclaimed += bytes;
 }
 
@@ -555,7 +563,7 @@ merge(SimWorker *worker, const TreeVacuum *vacuum)
 
 	if (status != TREE_OK)
 	{
-		settle(worker, status, "merge");
+		sim_settle(worker, status, "merge");
 		return;
 	}
 	while (status != TREE_END)
@@ -563,7 +571,7 @@ merge(SimWorker *worker, const TreeVacuum *vacuum)
 		status = tree_merge_next(walk, &counts);
 		if (status != TREE_OK && status != TREE_END)
 		{
-			settle(worker, status, "merge");
+			sim_settle(worker, status, "merge");
 			break;
 		}
 	}
@@ -584,7 +592,7 @@ heal(SimWorker *worker, const TreeBound *low, const TreeBound *high)
 	bool healed;
 
 	tree_scan_unverified(worker->scan, true);
-	maybe_stop(worker);
+	sim_maybe_stop(worker);
 	while (status == TREE_OK && count < HEAL_LEAVES)
 	{
 		status = tree_scan_next(worker->scan, &batch);
@@ -602,9 +610,9 @@ heal(SimWorker *worker, const TreeBound *low, const TreeBound *high)
 		worker->run->healed += healed;
 	}
 	worker->client.stop = false;
-	require_free(worker, "heal");
+	sim_require_free(worker, "heal");
 	if (status != TREE_OK)
-		settle(worker, status, "heal");
+		sim_settle(worker, status, "heal");
 }
 
 void
@@ -635,7 +643,8 @@ choose_victims(SimWorker *worker)
 		if (run->entries[id].inserting > 0 || run->entries[id].removing > 0)
 			continue;
 		worker->victims[id] = 1;
-		worker->looks[id] = history_begin(run, id, HISTORY_REMOVE);
+		sim_row_ends(run, id);
+		worker->looks[id] = sim_history_begin(run, id, HISTORY_REMOVE);
 		chosen++;
 	}
 	return chosen;
@@ -655,27 +664,28 @@ remove_victims(SimWorker *worker, uint32_t chosen)
 
 	if (status != TREE_OK)
 		sim_fail(run, "vacuum: %s", tree_status_name(status));
-	maybe_stop(worker);
+	sim_maybe_stop(worker);
 	while (status == TREE_OK || status == TREE_STOPPED)
 	{
 		status = tree_vacuum_next(vacuum, is_victim, worker, &counts);
 		worker->client.stop = false;
 	}
-	require_free(worker, "vacuum");
+	sim_require_free(worker, "vacuum");
 	if (status != TREE_END)
-		settle(worker, status, "vacuum");
+		sim_settle(worker, status, "vacuum");
 	if (counts.removed > chosen)
 		sim_fail(run, "vacuum removed %" PRIu64 " of %u", counts.removed, chosen);
 	for (uint32_t id = 0; id < run->plan.entries; id++)
 		if (worker->victims[id] != 0)
 		{
-			HistoryOp *op = history_end(run, id, worker->looks[id]);
+			HistoryOp *op = sim_history_end(run, id, worker->looks[id]);
 
 			op->maybe = status != TREE_END;
 			/* A chain that was lost behind its WRITE is done again, and finds nothing. */
 			op->known =
-				chosen == 1 && status == TREE_END && !chains_are_lost(run) && !run->entries[id].marked;
+				chosen == 1 && status == TREE_END && !sim_chains_are_lost(run) && !run->entries[id].marked;
 			op->was_there = counts.removed != 0;
+			run->entries[id].left = run->entries[id].left && status != TREE_END;
 		}
 	if (run->plan.merge && status == TREE_END)
 		merge(worker, vacuum);
@@ -689,7 +699,7 @@ sim_remove(SimWorker *worker, const uint32_t *ids, uint32_t count)
 	for (uint32_t i = 0; i < count; i++)
 	{
 		worker->victims[ids[i]] = 1;
-		worker->looks[ids[i]] = history_begin(worker->run, ids[i], HISTORY_REMOVE);
+		worker->looks[ids[i]] = sim_history_begin(worker->run, ids[i], HISTORY_REMOVE);
 	}
 	remove_victims(worker, count);
 }
@@ -703,6 +713,22 @@ maybe_forget(const SimWorker *worker)
 }
 
 static void
+add(SimWorker *worker, uint32_t id)
+{
+	bool unique = worker->run->plan.unique;
+	bool many = scheduler_random(unique ? 3 : 12) == 0;
+
+	if (unique && many)
+		sim_insert_many_unique(worker);
+	else if (unique)
+		sim_insert_unique(worker, id);
+	else if (many)
+		sim_insert_many(worker);
+	else
+		sim_insert(worker, id);
+}
+
+static void
 operation(SimWorker *worker)
 {
 	const SimRun *run = worker->run;
@@ -713,10 +739,8 @@ operation(SimWorker *worker)
 
 	if (choice >= PART_INSERT && choice < PART_LOOKUP)
 		maybe_forget(worker);
-	if (choice < PART_INSERT && scheduler_random(12) == 0)
-		sim_insert_many(worker);
-	else if (choice < PART_INSERT)
-		sim_insert(worker, id);
+	if (choice < PART_INSERT)
+		add(worker, id);
 	else if (choice < PART_LOOKUP && direction == TREE_FORWARD)
 		find_number(worker, number);
 	else if (choice < PART_LOOKUP)

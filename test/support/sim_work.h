@@ -33,6 +33,7 @@ typedef struct SimPlan
 	bool loses;        /* channels are lost otherwise than by SimulatorOptions.lose_one_in */
 	bool merge;
 	bool stop;
+	bool unique; /* numbers may have one row only */
 	Techniques techniques;
 	SimulatorOptions simulator;
 } SimPlan;
@@ -49,13 +50,15 @@ typedef struct SimEntry
 	uint32_t removing;
 	uint32_t marking; /* the operation that marks it as dead, plus 1; 0: none does */
 	bool marked;      /* one has, perhaps: a removal may find it or not */
+	bool left;        /* of numbers that may have one row: it may be there, and has no row */
 } SimEntry;
 
 typedef struct SimRun
 {
 	SimPlan plan;
 	const KeySpace *space;
-	SimEntry *entries; /* by id, which is also the TID */
+	SimEntry *entries;         /* by id, which is also the TID */
+	struct UniqueKeys *unique; /* NULL unless plan.unique */
 	uint32_t *by_rank;
 	uint64_t moment;
 	TreeRecord record;
@@ -112,6 +115,10 @@ extern uint32_t sim_id_of_tid(const SimRun *run, uint32_t block, uint16_t offset
 extern void sim_insert(SimWorker *worker, uint32_t id);
 /* Some by one call. */
 extern void sim_insert_many(SimWorker *worker);
+/* The same unless there is a row with the number; and the row of an entry is dead from now on (sim_unique.c). */
+extern void sim_insert_unique(SimWorker *worker, uint32_t id);
+extern void sim_insert_many_unique(SimWorker *worker);
+extern void sim_row_ends(SimRun *run, uint32_t id);
 /* Looks at all entries with the numbers [low, high]; for one number that is a lookup. */
 extern void sim_scan_numbers(SimWorker *worker, uint64_t low, uint64_t high, TreeDirection direction);
 extern void sim_scan_all(SimWorker *worker, TreeDirection direction);
@@ -135,6 +142,22 @@ extern void sim_make_tree(SimRun *run);
 /* Looks at the whole tree while nobody changes it. */
 extern void sim_check_tree(SimRun *run);
 extern void sim_check_tree_by(SimWorker *worker);
+
+/* An operation on an entry, by its place in the entry's history. */
+extern uint32_t sim_history_begin(SimRun *run, uint32_t id, HistoryKind kind);
+extern HistoryOp *sim_history_end(SimRun *run, uint32_t id, uint32_t op);
+
+/* Whether an operation's chain may be lost, so that its caller does not know what has taken effect. */
+extern bool sim_chains_are_lost(const SimRun *run);
+/* Some operations are asked to end early, at some time. */
+extern void sim_maybe_stop(SimWorker *worker);
+/* Behind an operation: the run fails if a lock is held. */
+extern void sim_require_free(const SimWorker *worker, const char *what);
+/*
+ * After an operation that failed, as it may where a memory node is away: waits until nothing of it is in
+ * doubt. Any other failure is one of the run.
+ */
+extern void sim_settle(SimWorker *worker, TreeStatus status, const char *what);
 
 /* Ends what was under way: nothing of it takes effect any more. */
 extern void sim_history_cut(SimRun *run);

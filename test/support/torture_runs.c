@@ -118,6 +118,18 @@ const TortureOptions torture_standard[] = {
 	 .operations = 1000, .entries = 300, .range = 300, .replicas = true, .switches = true},
 	{.name = "switches-crash-32", .space = KEYSPACE_32_WHOLE, .processes = 4, .operations = 20000,
 	 .entries = 600, .range = 400, .crashes = 6, .switches = true},
+	{.name = "unique-16", .space = KEYSPACE_16, .processes = 6, .operations = 3000, .entries = 300,
+	 .range = 1500, .stop = true, .leaves = true, .unique = true},
+	{.name = "unique-wide-32", .space = KEYSPACE_32_WHOLE, .processes = 4, .nodes = 2, .operations = 2000,
+	 .entries = 2000, .range = 6000, .leaves = true, .unique = true},
+	{.name = "unique-tied-32", .space = KEYSPACE_32_TIED, .processes = 4, .operations = 1500, .entries = 300,
+	 .range = 8000, .stop = true, .leaves = true, .unique = true},
+	{.name = "unique-lose-64", .space = KEYSPACE_64_FULL, .processes = 4, .nodes = 2, .operations = 1000,
+	 .entries = 400, .range = 3000, .lose = true, .stop = true, .leaves = true, .unique = true},
+	{.name = "unique-crash-16", .space = KEYSPACE_16, .processes = 4, .operations = 20000, .entries = 400,
+	 .range = 1500, .crashes = 8, .leaves = true, .unique = true},
+	{.name = "unique-single-32", .space = KEYSPACE_32_WHOLE, .processes = 4, .operations = 2000,
+	 .entries = 300, .range = 1000, .stop = true, .unique = true},
 };
 
 const size_t torture_standard_count = sizeof(torture_standard) / sizeof(torture_standard[0]);
@@ -129,6 +141,8 @@ const TortureOptions torture_threaded[] = {
 	 .entries = 600, .range = 1, .merge = true, .stop = true},
 	{.name = "threads-leaves-16", .space = KEYSPACE_16, .processes = 4, .operations = 8000, .entries = 300,
 	 .range = 500, .stop = true, .leaves = true},
+	{.name = "threads-unique-16", .space = KEYSPACE_16, .processes = 4, .operations = 6000, .entries = 300,
+	 .range = 1000, .stop = true, .leaves = true, .unique = true},
 	{.name = "threads-64", .space = KEYSPACE_64_OVERFLOW, .processes = 4, .nodes = 2, .operations = 8000,
 	 .entries = 1000, .range = 1000, .lose = true},
 };

@@ -9,16 +9,14 @@
 #include <unistd.h>
 
 #include "internal.h"
-#include "torture_work.h"
 #include "require.h"
+#include "torture_life.h"
+#include "unique_keys.h"
 
 #define TIDS_PER_BLOCK 200
 
 /* Operations between two fault plans. */
 #define PLAN_OPERATIONS 16
-
-/* Entries that are inserted by one call, at most. */
-#define BATCH_MAX 100u
 
 /* Of a hundred operations: insert, insert again, lookup, range, backward range; and some whole scans and removals. */
 #define PART_INSERT 46
@@ -33,41 +31,21 @@
 /* About half of the WAL positions that inserts leave are not proven, where leaves are merged. */
 static const TreeWalLimits ends = {.epoch = 2, .first = 1, .count = 1, .limit = {500}};
 
-typedef struct Life
-{
-	Torture *torture;
-	TestInstance *instance;
-	TestClient client;
-	Tree *tree;
-	TreeScan *scan;
-	uint32_t slot;
-	uint32_t process;
-	KeyRandom random;
-	uint32_t *before; /* words as they were before a scan, by rank */
-	uint8_t *found;
-	uint64_t low;
-	uint64_t high;
-	bool faults;
-	uint64_t die_operation;
-	uint32_t die_line;
-} Life;
-
 /* ---- entries ---- */
 
-static uint32_t
-word_read(const Torture *torture, uint64_t rank)
+uint32_t
+torture_word(const Torture *torture, uint64_t rank)
 {
 	return __atomic_load_n(&torture->words[rank], __ATOMIC_ACQUIRE);
 }
 
-static EntryState
+EntryState
 word_state(uint32_t word)
 {
 	return (EntryState) (word & ((1u << ENTRY_STATE_BITS) - 1));
 }
 
-/* Only the owner changes a word, so that a load and a store do. Every change is a new version. */
-static void
+void
 word_set(const Torture *torture, uint64_t rank, EntryState state)
 {
 	uint32_t version = (torture->words[rank] >> ENTRY_STATE_BITS) + 1;
@@ -83,7 +61,7 @@ state_name(uint32_t word)
 	return names[word_state(word)];
 }
 
-static uint64_t
+uint64_t
 rank_of_tid(const Torture *torture, uint32_t block, uint16_t offset)
 {
 	uint64_t id = (uint64_t) block * TIDS_PER_BLOCK + offset - 1;
@@ -121,6 +99,13 @@ torture_plan(Torture *torture)
 	REQUIRE(by_id != NULL && torture->sorted != NULL && torture->rank != NULL && torture->id != NULL &&
 	            torture->words != MAP_FAILED && torture->merged != MAP_FAILED,
 	        "no memory");
+	if (options->unique)
+	{
+		torture->unique = mmap(NULL, unique_keys_bytes((uint32_t) options->range), PROT_READ | PROT_WRITE,
+		                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		REQUIRE(torture->unique != MAP_FAILED, "no memory");
+		unique_keys_set_up(torture->unique, (uint32_t) options->range);
+	}
 	torture->reclaimed = torture->merged + 1;
 	torture->given = torture->merged + 2;
 	for (uint64_t id = 0; id < count; id++)
@@ -150,6 +135,8 @@ torture_free(Torture *torture)
 {
 	munmap(torture->words, torture->count * sizeof(uint32_t));
 	munmap(torture->merged, 3 * sizeof(uint64_t));
+	if (torture->unique != NULL)
+		munmap(torture->unique, unique_keys_bytes((uint32_t) torture->options.range));
 	free(torture->sorted);
 	free(torture->rank);
 	free(torture->id);
@@ -216,22 +203,21 @@ life_plan_death(Life *life)
 
 /* ---- operations ---- */
 
-static void
+void
 require_status(Life *life, TreeStatus status, const char *what)
 {
 	REQUIRE(status == TREE_OK, "%s: %s: %s", what, tree_status_name(status), tree_detail(life->client.tree));
 	REQUIRE(life->instance->environment->slots[life->slot].holds == 0, "%s: a lock is held", what);
 }
 
-/* Cancels the operation that comes, sometimes. */
-static void
+void
 maybe_stop(Life *life)
 {
 	if (life->torture->options.stop && key_random(&life->random, 20) == 0)
 		__atomic_store_n(&life->instance->environment->slots[life->slot].stop, 1, __ATOMIC_RELEASE);
 }
 
-static void
+void
 no_stop(Life *life)
 {
 	__atomic_store_n(&life->instance->environment->slots[life->slot].stop, 0, __ATOMIC_RELEASE);
@@ -250,7 +236,7 @@ verify(Life *life, uint64_t from, uint64_t to, const TreeBound *start, const Tre
 	TreeStatus status;
 
 	for (uint64_t rank = from; rank < to; rank++)
-		life->before[rank] = word_read(torture, rank);
+		life->before[rank] = torture_word(torture, rank);
 	memset(life->found + from, 0, to - from);
 	require_status(life, tree_scan_seek(life->scan, direction, start, stop), "seek");
 	maybe_stop(life);
@@ -284,7 +270,7 @@ verify(Life *life, uint64_t from, uint64_t to, const TreeBound *start, const Tre
 			if (status == TREE_NOT_FOUND)
 			{
 				REQUIRE(word_state(life->before[rank]) != ENTRY_IN ||
-				            word_read(torture, rank) != life->before[rank],
+				            torture_word(torture, rank) != life->before[rank],
 				        "the image of entry %" PRIu64 " is gone", rank);
 				continue;
 			}
@@ -296,7 +282,7 @@ verify(Life *life, uint64_t from, uint64_t to, const TreeBound *start, const Tre
 	no_stop(life);
 	for (uint64_t rank = from; rank < to; rank++)
 	{
-		uint32_t now = word_read(torture, rank);
+		uint32_t now = torture_word(torture, rank);
 
 		if (now != life->before[rank])
 			continue;
@@ -339,7 +325,7 @@ life_find(Life *life, uint64_t number)
 	TreeKey key;
 
 	for (uint64_t rank = from; rank < to; rank++)
-		life->before[rank] = word_read(torture, rank);
+		life->before[rank] = torture_word(torture, rank);
 	keyspace_key(torture->space, &entry, &image, &key);
 	maybe_stop(life);
 	while (status == TREE_STOPPED)
@@ -352,13 +338,15 @@ life_find(Life *life, uint64_t number)
 		uint64_t rank = rank_of_tid(torture, found.block, found.offset);
 
 		REQUIRE(rank >= from && rank < to, "entry %" PRIu64 " found for number %" PRIu64, rank, number);
-		REQUIRE(word_state(life->before[rank]) != ENTRY_OUT || word_read(torture, rank) != life->before[rank],
+		REQUIRE(word_state(life->before[rank]) != ENTRY_OUT ||
+		            torture_word(torture, rank) != life->before[rank],
 		        "entry %" PRIu64 " (number %" PRIu64 ") is out and was found alone", rank, number);
 		return;
 	}
 	REQUIRE(status == TREE_END, "find: %s: %s", tree_status_name(status), tree_detail(life->client.tree));
 	for (uint64_t rank = from; rank < to; rank++)
-		REQUIRE(word_state(life->before[rank]) != ENTRY_IN || word_read(torture, rank) != life->before[rank],
+		REQUIRE(word_state(life->before[rank]) != ENTRY_IN ||
+		            torture_word(torture, rank) != life->before[rank],
 		        "entry %" PRIu64 " (number %" PRIu64 ") is in and was not found alone", rank, number);
 }
 
@@ -484,7 +472,7 @@ is_removing(void *argument, uint32_t block, uint16_t offset)
 	       word_state(life->torture->words[rank]) == ENTRY_REMOVING;
 }
 
-static bool
+bool
 chains_are_lost(const TortureOptions *options)
 {
 	return options->lose || options->lose_below || options->deaths > 0;
@@ -584,10 +572,13 @@ life_remove(Life *life)
 	for (uint64_t id = first; id < first + entries; id++)
 	{
 		uint64_t rank = torture->rank[id];
+		EntryState state = word_state(torture->words[rank]);
 
-		if (word_state(torture->words[rank]) != ENTRY_IN ||
-		    (!all && !chooses(life, id - first, part, from, to)))
+		if (state != ENTRY_REMOVING &&
+		    (state != ENTRY_IN || (!all && !chooses(life, id - first, part, from, to))))
 			continue;
+		if (state == ENTRY_IN)
+			life_row_ends(life, rank);
 		word_set(torture, rank, ENTRY_REMOVING);
 		chosen++;
 	}
@@ -640,6 +631,24 @@ life_heal(Life *life)
 }
 
 static void
+life_add(Life *life, uint64_t rank)
+{
+	if (life->torture->unique != NULL)
+		life_insert_unique(life, rank);
+	else
+		life_insert(life, rank);
+}
+
+static void
+life_add_many(Life *life)
+{
+	if (life->torture->unique != NULL)
+		life_insert_many_unique(life);
+	else
+		life_insert_many(life);
+}
+
+static void
 life_operation(Life *life)
 {
 	Torture *torture = life->torture;
@@ -648,12 +657,12 @@ life_operation(Life *life)
 	uint64_t number = key_random(&life->random, largest + 2);
 	uint64_t width = key_random(&life->random, largest / 20 + 2);
 
-	if (choice < PART_INSERT && key_random(&life->random, 50) == 0)
-		life_insert_many(life);
+	if (choice < PART_INSERT && key_random(&life->random, torture->unique != NULL ? 5 : 50) == 0)
+		life_add_many(life);
 	else if (choice < PART_INSERT)
-		life_insert(life, own_rank_out(life));
+		life_add(life, own_rank_out(life));
 	else if (choice < PART_AGAIN)
-		life_insert(life, own_rank(life));
+		life_add(life, own_rank(life));
 	else if (choice < PART_LOOKUP && number % 2 == 0)
 		life_find(life, number);
 	else if (choice < PART_LOOKUP)
@@ -669,7 +678,7 @@ life_operation(Life *life)
 	else if (choice >= PART_WHOLE && torture->options.merge && key_random(&life->random, 4) == 0)
 		life_heal(life);
 	else
-		life_insert(life, own_rank_out(life));
+		life_add(life, own_rank_out(life));
 }
 
 /* ---- lives ---- */
@@ -786,6 +795,21 @@ settle_entry(void *argument, const TreeKey *key, bool unverified)
 	settlement->any = true;
 }
 
+/* An entry that was being inserted is there.  False: another one has its number, which may have one row only. */
+static bool
+settle_in(Torture *torture, uint64_t rank)
+{
+	uint64_t number = torture->sorted[rank].number;
+
+	word_set(torture, rank, ENTRY_IN);
+	if (torture->unique == NULL || unique_keys_row(torture->unique, number, (uint32_t) rank))
+		return true;
+	fprintf(stderr,
+	        "entry %" PRIu64 " was being inserted, is there, and number %" PRIu64 " has another row\n", rank,
+	        number);
+	return false;
+}
+
 bool
 torture_settle(Torture *torture, TestInstance *instance, uint32_t slot)
 {
@@ -794,6 +818,8 @@ torture_settle(Torture *torture, TestInstance *instance, uint32_t slot)
 	uint64_t problems;
 	Life life;
 
+	if (torture->unique != NULL)
+		unique_keys_end(torture->unique);
 	life_open(&life, torture, instance, slot);
 	life.random.state = torture->options.seed + 99;
 	require_status(&life,
@@ -812,8 +838,12 @@ torture_settle(Torture *torture, TestInstance *instance, uint32_t slot)
 			        torture->sorted[rank].offset, state_name(state), found ? "" : "not ");
 			settlement.wrong++;
 		}
-		if (state == ENTRY_INSERTING || state == ENTRY_REMOVING)
-			word_set(torture, rank, found ? ENTRY_IN : ENTRY_OUT);
+		if (state == ENTRY_INSERTING && found)
+			settlement.wrong += settle_in(torture, rank) ? 0 : 1;
+		else if (state == ENTRY_REMOVING && found && torture->unique == NULL)
+			word_set(torture, rank, ENTRY_IN);
+		else if (state != ENTRY_IN && !found)
+			word_set(torture, rank, ENTRY_OUT);
 	}
 	tree_counters(life.tree, &torture->counters);
 	torture->statistics = statistics;

@@ -49,6 +49,7 @@ typedef struct TortureOptions
 	bool replicas;    /* each node twice, on two memory nodes; in the end the first of them is given up */
 	bool switches;    /* techniques are drawn by the seed */
 	bool leaves;      /* the one domain has the tree for itself, and keeps images of leaves */
+	bool unique;      /* numbers, below `range`, may have one row only, and all processes add rows to them */
 } TortureOptions;
 
 typedef struct Torture
@@ -56,14 +57,15 @@ typedef struct Torture
 	TortureOptions options;
 	const KeySpace *space;
 	TreeRecord record;
-	uint64_t count;      /* of entries: processes * entries */
-	KeyEntry *sorted;    /* by rank; private copies after fork() */
-	uint32_t *rank;      /* by id: process * entries + i */
-	uint32_t *id;        /* by rank */
-	uint32_t *words;     /* by rank, in shared memory: version and EntryState */
-	uint64_t *merged;    /* nodes that left the tree, in shared memory */
-	uint64_t *reclaimed; /* bytes of earlier incarnations that were found free, likewise */
-	uint64_t *given;     /* bytes of extents that went back, likewise */
+	uint64_t count;            /* of entries: processes * entries */
+	KeyEntry *sorted;          /* by rank; private copies after fork() */
+	uint32_t *rank;            /* by id: process * entries + i */
+	uint32_t *id;              /* by rank */
+	uint32_t *words;           /* by rank, in shared memory: version and EntryState */
+	uint64_t *merged;          /* nodes that left the tree, in shared memory */
+	uint64_t *reclaimed;       /* bytes of earlier incarnations that were found free, likewise */
+	uint64_t *given;           /* bytes of extents that went back, likewise */
+	struct UniqueKeys *unique; /* likewise; NULL unless options.unique */
 	TreeReplicaState replica_state;
 	bool replicas_doubtful; /* some process ended in the middle of what it did */
 	/* As torture_settle() saw them last, for the report. */
