@@ -42,12 +42,27 @@ typedef struct CostCall
 	FabricStatus status;
 } CostCall;
 
+struct CostPort;
+
+/* A chain that was posted. */
+typedef struct CostPosted
+{
+	CostClient chain; /* as of a client that has this one alone; `waiter` is NULL unless it is waited for */
+	struct CostPort *port;
+	uint64_t ticket;
+	bool arrived; /* at the card, where those before it are served first */
+	bool ended;
+} CostPosted;
+
 /* An endpoint. */
 typedef struct CostPort
 {
 	CostNode *node;
 	CostClient *client;
 	CostCall call;
+	CostPosted *posted; /* TRANSPORT_TICKETS, if chains are posted */
+	uint32_t unserved;  /* of these */
+	uint64_t turn;      /* ticket of the first of them */
 } CostPort;
 
 typedef struct CostModel
@@ -160,8 +175,6 @@ fetch_client(const void *argument)
 	fetch_all(client->buffers, COST_NOTED_OPERATIONS);
 }
 
-static void go_on(void *argument, uint64_t number);
-
 /* An event: the client knows. */
 static void
 complete(void *argument, uint64_t number)
@@ -172,9 +185,9 @@ complete(void *argument, uint64_t number)
 	coroutine_resume(client->waiter);
 }
 
-/* Serves operations as long as they are due soon. True: all are. */
+/* Serves operations as long as they are due soon. True: all are; else the event follows, with 1, when the last one is due. */
 static bool
-serve(CostClient *client, CostCard *card)
+serve(CostClient *client, CostCard *card, SchedulerEvent event, void *argument)
 {
 	while (client->next < client->count)
 	{
@@ -184,7 +197,7 @@ serve(CostClient *client, CostCard *card)
 		client->next++;
 		if (time > now() + SOON)
 		{
-			scheduler_after(until(time), go_on, client, 1);
+			scheduler_after(until(time), event, argument, 1);
 			return false;
 		}
 		apply(client->node->channel, op);
@@ -203,7 +216,7 @@ go_on(void *argument, uint64_t late)
 		apply(client->node->channel, &client->ops[client->next - 1]);
 	else
 		cost_arrive(card, now(), &client->flight);
-	if (serve(client, card))
+	if (serve(client, card, go_on, client))
 		scheduler_after_fetch(until(cost_answer(card, &model.cards[client->host], now(), &client->flight)),
 		                      complete, fetch_client, client, 0);
 }
@@ -239,7 +252,117 @@ cost_execute(FabricEndpoint *endpoint, FabricOp *ops, int count)
 	return FABRIC_OK;
 }
 
+/* ---- chains that are posted ---- */
+
+static CostPosted *
+posted_of(const CostPort *port, uint64_t ticket)
+{
+	return &port->posted[ticket % TRANSPORT_TICKETS];
+}
+
+/* An event: the client may know. */
+static void
+posted_ends(void *argument, uint64_t number)
+{
+	CostPosted *posted = argument;
+
+	(void) number;
+	posted->ended = true;
+	if (posted->chain.waiter != NULL)
+		coroutine_resume(posted->chain.waiter);
+}
+
+static void posted_go_on(void *argument, uint64_t late);
+
+/* Serves the chain whose turn it is, and those that have come behind it. */
+static void
+port_serve(CostPort *port)
+{
+	CostCard *card = &model.cards[port->node->host];
+	CostCard *home = &model.cards[port->client->host];
+
+	while (port->unserved > 0 && posted_of(port, port->turn)->arrived)
+	{
+		CostPosted *posted = posted_of(port, port->turn);
+
+		if (!serve(&posted->chain, card, posted_go_on, posted))
+			return;
+		scheduler_after(until(cost_answer(card, home, now(), &posted->chain.flight)), posted_ends, posted, 0);
+		port->unserved--;
+		port->turn++;
+	}
+}
+
+/* An event: as go_on(). */
+static void
+posted_go_on(void *argument, uint64_t late)
+{
+	CostPosted *posted = argument;
+	CostClient *chain = &posted->chain;
+
+	if (late)
+		apply(chain->node->channel, &chain->ops[chain->next - 1]);
+	else
+	{
+		cost_arrive(&model.cards[chain->node->host], now(), &chain->flight);
+		posted->arrived = true;
+	}
+	if (posted->ticket == posted->port->turn)
+		port_serve(posted->port);
+}
+
+/* The processor's time for it comes in front of whatever the client does next. */
+static FabricStatus
+cost_post(FabricEndpoint *endpoint, FabricOp *ops, int count, uint64_t ticket)
+{
+	CostPort *port = endpoint->state;
+	CostClient *client = port->client;
+	CostPosted *posted = posted_of(port, ticket);
+	uint64_t sent;
+
+	*posted = (CostPosted){.chain = {.host = client->host, .node = port->node, .ops = ops, .count = count},
+	                       .port = port,
+	                       .ticket = ticket};
+	if (port->unserved++ == 0)
+		port->turn = ticket;
+	sent = cost_send(&model.cards[client->host], now(), client->debt * PICOSECONDS_PER_NS, ops, count,
+	                 &posted->chain.flight);
+	client->debt += cost_parameters.post / PICOSECONDS_PER_NS;
+	scheduler_after(until(sent), posted_go_on, posted, 0);
+	return FABRIC_OK;
+}
+
+/* What the processor has done since goes on while the chain is waited for. */
+static FabricStatus
+cost_wait(FabricEndpoint *endpoint, uint64_t ticket)
+{
+	const CostPort *port = endpoint->state;
+	CostClient *client = port->client;
+	CostPosted *posted = posted_of(port, ticket);
+	uint64_t began = scheduler_now();
+	uint64_t read_bytes = 0, waited;
+
+	posted->chain.waiter = coroutine_current();
+	while (!posted->ended)
+		coroutine_suspend();
+	waited = scheduler_now() - began;
+	client->debt -= client->debt < waited ? client->debt : waited;
+	for (int i = 0; i < posted->chain.count; i++)
+		if (posted->chain.ops[i].opcode == FABRIC_READ)
+			read_bytes += posted->chain.ops[i].length;
+	client->debt += read_bytes * cost_parameters.check_byte / PICOSECONDS_PER_NS;
+	return FABRIC_OK;
+}
+
+static bool
+cost_ended(FabricEndpoint *endpoint, uint64_t ticket)
+{
+	return posted_of(endpoint->state, ticket)->ended;
+}
+
 /* ---- connections ---- */
+
+static const FabricTransport posting_transport;
 
 static FabricStatus
 cost_connect(FabricEndpoint *endpoint, const char *location)
@@ -254,6 +377,16 @@ cost_connect(FabricEndpoint *endpoint, const char *location)
 		return FABRIC_NO_MEMORY;
 	port->node = &model.nodes[number];
 	port->client = model.connecting;
+	if (model.options.posts)
+	{
+		port->posted = calloc(TRANSPORT_TICKETS, sizeof(CostPosted));
+		if (port->posted == NULL)
+		{
+			free(port);
+			return FABRIC_NO_MEMORY;
+		}
+		endpoint->transport = &posting_transport;
+	}
 	/* Its first line is what chains read. */
 	if (number < FETCHED_NODES)
 		cost_client_handle(port->client, endpoint, FETCH_LINE_BYTES);
@@ -267,6 +400,7 @@ cost_connect(FabricEndpoint *endpoint, const char *location)
 static void
 cost_disconnect(FabricEndpoint *endpoint)
 {
+	free(((CostPort *) endpoint->state)->posted);
 	free(endpoint->state);
 	endpoint->state = NULL;
 }
@@ -380,6 +514,19 @@ const FabricTransport cost_transport = {
 	.connect = cost_connect,
 	.disconnect = cost_disconnect,
 	.execute = cost_execute,
+	.call = cost_call,
+	.attach = cost_attach,
+	.reset = cost_reset,
+};
+
+static const FabricTransport posting_transport = {
+	.name = "cost",
+	.connect = cost_connect,
+	.disconnect = cost_disconnect,
+	.execute = cost_execute,
+	.post = cost_post,
+	.wait = cost_wait,
+	.ended = cost_ended,
 	.call = cost_call,
 	.attach = cost_attach,
 	.reset = cost_reset,

@@ -21,6 +21,8 @@ typedef struct CostOptions
 {
 	CostPlacement placement;
 	uint32_t hosts; /* each has a card */
+	bool
+		posts; /* a client has several chains under way, if it posts them; else each is waited for when it is posted */
 } CostOptions;
 
 struct CostNode;

@@ -110,7 +110,8 @@ server_start(Site *site, SiteServer *server)
 	                             .entry_cache_bytes = site->options.entry_cache_bytes,
 	                             .leaf_cache_bytes = site->options.leaf_cache_bytes,
 	                             .leaf_cache_leaf_bytes = site->options.leaf_cache_leaf_bytes,
-	                             .leaf_admission_percent = site->options.leaf_admission_percent};
+	                             .leaf_admission_percent = site->options.leaf_admission_percent,
+	                             .alone = site->options.alone};
 
 	server->shared =
 		tree_shared_initialize(world_allocate(&site->memory, tree_shared_bytes(&options)), &options);

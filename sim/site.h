@@ -34,6 +34,7 @@ typedef struct SiteOptions
 	uint32_t leaf_admission_percent;
 	CostPlacement placement;
 	TreeTechniques techniques;
+	bool alone;         /* TreeSharedOptions.alone */
 	Baseline left_out;  /* of the tree's own techniques */
 	uint32_t lock_cost; /* nanoseconds: a lock that is passed on inside a compute server */
 } SiteOptions;

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "internal.h"
 #include "support/testing.h"
 #include "../sim/ycsb.h"
 
@@ -298,14 +299,110 @@ test_client(void **state)
 	assert_int_equal(result.most, 1000);
 }
 
+/* Chains that are posted: how long one takes that is waited for at once, and eight together; and what the last of some has read. */
+typedef struct Posted
+{
+	uint64_t one;
+	uint64_t eight;
+	uint64_t word;
+} Posted;
+
+#define WORD_OFFSET (32u << 20)
+
+static void
+post_chains(void *argument)
+{
+	static Site site;
+	static uint64_t leaves[8][LEAF / 8];
+	static SiteClient client;
+	SiteOptions options = {.nodes = 1,
+	                       .servers = 1,
+	                       .clients = 1,
+	                       .node_bytes = 64 << 20,
+	                       .cache_bytes = 1 << 20,
+	                       .techniques = tree_techniques};
+	FabricOp ops[8], add[2], read = read_of(8);
+	uint64_t tickets[8];
+	FabricEndpoint *endpoint;
+	Posted *posted = argument;
+
+	site_start(&site, &options);
+	site_client_open(&client, &site, 0, 0);
+	endpoint = client.tree->options.endpoints[0];
+	for (int i = 0; i < 8; i++)
+	{
+		ops[i] = read_of(LEAF);
+		ops[i].buffer = leaves[i];
+	}
+	posted->one = scheduler_now();
+	assert_int_equal(fabric_execute(endpoint, &ops[0], 1), FABRIC_OK);
+	posted->one = scheduler_now() - posted->one;
+	posted->eight = scheduler_now();
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(fabric_post(endpoint, &ops[i], 1, &tickets[i]), FABRIC_OK);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(fabric_wait(endpoint, tickets[i]), FABRIC_OK);
+	posted->eight = scheduler_now() - posted->eight;
+	/* The second one waits for the bucket of the first. */
+	for (int i = 0; i < 2; i++)
+	{
+		add[i] = (FabricOp){.opcode = FABRIC_FETCH_ADD,
+		                    .region = FABRIC_NODES,
+		                    .length = 8,
+		                    .offset = WORD_OFFSET,
+		                    .operand = 1};
+		assert_int_equal(fabric_post(endpoint, &add[i], 1, &tickets[i]), FABRIC_OK);
+	}
+	read.offset = WORD_OFFSET;
+	read.buffer = &posted->word;
+	assert_int_equal(fabric_post(endpoint, &read, 1, &tickets[2]), FABRIC_OK);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(fabric_wait(endpoint, tickets[i]), FABRIC_OK);
+	site_client_close(&client);
+	site_stop(&site);
+}
+
+static Posted
+posted_with(bool posts)
+{
+	CostOptions cost = {.hosts = 1, .posts = posts};
+	Posted posted = {0};
+
+	scheduler_open(1);
+	cost_open(&cost);
+	coroutine_start(post_chains, &posted, false);
+	assert_true(scheduler_run(SCHEDULER_NEVER));
+	cost_close();
+	scheduler_close();
+	return posted;
+}
+
+/* They are under way together, and what one endpoint is given takes effect in its order. */
+static void
+test_posted(void **state)
+{
+	Posted posted = posted_with(true), each = posted_with(false);
+
+	assert_int_equal(each.one, posted.one);
+	assert_true(each.eight >= 8 * each.one);
+	assert_true(posted.eight > posted.one && posted.eight < 2 * posted.one);
+	assert_int_equal(posted.word, 2);
+	assert_int_equal(each.word, 2);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_read, setup),    cmocka_unit_test_setup(test_write, setup),
-		cmocka_unit_test_setup(test_swap, setup),    cmocka_unit_test_setup(test_buckets, setup),
-		cmocka_unit_test_setup(test_release, setup), cmocka_unit_test_setup(test_chain, setup),
-		cmocka_unit_test_setup(test_call, setup),    cmocka_unit_test(test_client),
+		cmocka_unit_test_setup(test_read, setup),
+		cmocka_unit_test_setup(test_write, setup),
+		cmocka_unit_test_setup(test_swap, setup),
+		cmocka_unit_test_setup(test_buckets, setup),
+		cmocka_unit_test_setup(test_release, setup),
+		cmocka_unit_test_setup(test_chain, setup),
+		cmocka_unit_test_setup(test_call, setup),
+		cmocka_unit_test(test_client),
+		cmocka_unit_test(test_posted),
 	};
 
 	if (!scheduler_is_here())
