@@ -103,6 +103,8 @@ extern void sherman_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey 
 extern bool sherman_gettuple(IndexScanDesc scan, ScanDirection direction);
 extern int64 sherman_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap);
 extern void sherman_endscan(IndexScanDesc scan);
+/* What a scan of ours, which has not ended, has moved while sherman_traffic_measured was set. */
+extern const struct ShermanTraffic *sherman_scan_traffic(IndexScanDesc scan);
 extern void sherman_markpos(IndexScanDesc scan);
 extern void sherman_restrpos(IndexScanDesc scan);
 extern bool sherman_canreturn(Relation index, int attribute);

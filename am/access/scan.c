@@ -34,6 +34,7 @@
 #include "am/index/index.h"
 #include "am/keys/keys.h"
 #include "am/nodes/nodes.h"
+#include "am/nodes/traffic.h"
 
 /* A place between two entries, or rather at one that has been returned. */
 typedef struct ScanPlace
@@ -79,6 +80,7 @@ typedef struct ShermanScan
 	UnverifiedRows *rows;			/* NULL: no unverified leaf was met yet */
 	KeysAhead	ahead;			/* leaves of the next combinations */
 	bool		waited;			/* for the healer, which has verified all leaves */
+	ShermanTraffic traffic;		/* as far as it was measured */
 } ShermanScan;
 
 /* ------------------------------------------------------------------------------------------------
@@ -705,6 +707,33 @@ advance_dirty(IndexScanDesc scan, ScanDirection direction)
 	return true;
 }
 
+/* The next entry by the longer ways. */
+static inline bool
+advance_somehow(IndexScanDesc scan, ScanDirection direction)
+{
+	return scan->xs_snapshot->snapshot_type == SNAPSHOT_DIRTY ? advance_dirty(scan, direction) : advance(scan, direction);
+}
+
+/* The same, and what it moves is added up for EXPLAIN. */
+static pg_noinline bool
+advance_measured(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+	ShermanTraffic before;
+	bool		found;
+
+	sherman_traffic_read(&before);
+	found = advance_somehow(scan, direction);
+	sherman_traffic_add_since(&state->traffic, &before);
+	return found;
+}
+
+const ShermanTraffic *
+sherman_scan_traffic(IndexScanDesc scan)
+{
+	return &((ShermanScan *) scan->opaque)->traffic;
+}
+
 bool
 sherman_gettuple(IndexScanDesc scan, ScanDirection direction)
 {
@@ -719,13 +748,11 @@ sherman_gettuple(IndexScanDesc scan, ScanDirection direction)
 		if (likely(return_entry(scan, direction)))
 			return true;
 	}
-	if (scan->xs_snapshot->snapshot_type == SNAPSHOT_DIRTY)
-		return advance_dirty(scan, direction);
-	return advance(scan, direction);
+	return unlikely(sherman_traffic_measured > 0) ? advance_measured(scan, direction) : advance_somehow(scan, direction);
 }
 
-int64
-sherman_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
+static int64
+get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 {
 	ShermanScan *state = scan->opaque;
 	int64		total = 0;
@@ -766,6 +793,21 @@ sherman_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		}
 	} while (scan_keys_next(state->keys, ForwardScanDirection));
 	state->begun = false;
+	return total;
+}
+
+int64
+sherman_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
+{
+	ShermanScan *state = scan->opaque;
+	ShermanTraffic before;
+	int64		total;
+
+	if (likely(sherman_traffic_measured == 0))
+		return get_bitmap(scan, bitmap);
+	sherman_traffic_read(&before);
+	total = get_bitmap(scan, bitmap);
+	sherman_traffic_add_since(&state->traffic, &before);
 	return total;
 }
 

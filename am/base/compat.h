@@ -27,6 +27,7 @@
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "storage/smgr.h"
+#include "tcop/tcopprot.h"
 #include "utils/acl.h"
 #include "utils/guc_tables.h"
 #include "utils/memutils.h"
@@ -117,6 +118,19 @@ compat_proc_number(void)
 	return MyProcNumber;
 #else
 	return MyProc->pgprocno;
+#endif
+}
+
+/*
+ * The same of another process.
+ */
+static inline int
+compat_number_of(const PGPROC *process)
+{
+#if PG_VERSION_NUM >= 170000
+	return GetNumberFromPGProc(process);
+#else
+	return process->pgprocno;
 #endif
 }
 
@@ -355,6 +369,33 @@ compat_row_comparison(const RowCompareExpr *comparison)
 #else
 #define COMPAT_ONCE_PARAMETER , bool execute_once
 #define COMPAT_ONCE_ARGUMENT , execute_once
+#endif
+
+#if PG_VERSION_NUM < 180000
+/*
+ * What EXPLAIN does with a statement where no hook does it: 17 has a function for it.
+ */
+static inline void
+compat_explain_one_query(Query *query, int options, IntoClause *into, ExplainState *es, const char *text, ParamListInfo params,
+						 QueryEnvironment *environment)
+{
+#if PG_VERSION_NUM >= 170000
+	standard_ExplainOneQuery(query, options, into, es, text, params, environment);
+#else
+	BufferUsage before = pgBufferUsage;
+	BufferUsage used = {0};
+	instr_time	began;
+	instr_time	planned;
+	PlannedStmt *plan;
+
+	INSTR_TIME_SET_CURRENT(began);
+	plan = pg_plan_query(query, text, options, params);
+	INSTR_TIME_SET_CURRENT(planned);
+	INSTR_TIME_SUBTRACT(planned, began);
+	BufferUsageAccumDiff(&used, &pgBufferUsage, &before);
+	ExplainOnePlan(plan, into, es, text, params, environment, &planned, es->buffers ? &used : NULL);
+#endif
+}
 #endif
 
 /*

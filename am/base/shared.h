@@ -61,7 +61,8 @@ typedef struct ShermanSlot
 	pg_atomic_uint32 busy;		/* between hold and resume: read by operations_have_ended(), which says how */
 	pg_atomic_uint32 connected; /* it has a client */
 	pg_atomic_uint32 alone_in;	/* database in which its command wants no worker of ours; InvalidOid = none */
-	char		padding[PG_CACHE_LINE_SIZE - 3 * sizeof(pg_atomic_uint32)];
+	pg_atomic_uint32 measured;	/* segment where workers of its statement tell what they have moved (explain.c); 0 = none */
+	char		padding[PG_CACHE_LINE_SIZE - 4 * sizeof(pg_atomic_uint32)];
 } ShermanSlot;
 
 /*

@@ -20,6 +20,7 @@
 #include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/nodes/nodes.h"
+#include "am/nodes/traffic.h"
 
 /* Sleeps in the fabric are cut into such pieces, to look for a cancel and for the postmaster's death. */
 #define WAIT_SLICE_MS 100
@@ -58,9 +59,12 @@ static struct
 	void		(*before_close) (void); /* gives up what refers to the client; NULL: there is nothing */
 	uint64		wait_began;		/* of the present wait for a memory node, in microseconds */
 	uint64		wait_ended;		/* of its last sleep; 0 = it is over */
+	uint64		waited_us;		/* in all, as far as it was measured */
 	uint64		silence;		/* since when no memory node has answered, for tree and fabric */
 	char		key_file[MAXPGPATH];	/* the setting's own may be freed while a connection refers to it */
 } connection;
+
+int			sherman_traffic_measured = 0;
 
 /* ---- what the fabric and the tree are lent ---- */
 
@@ -126,6 +130,8 @@ wait_hook(void *argument, const int *descriptors, int count, int milliseconds)
 	pgstat_report_wait_start(sherman_wait_event(SHERMAN_WAIT_MEMORY_NODE));
 	ready = poll(polled, count, Min(milliseconds, WAIT_SLICE_MS));
 	pgstat_report_wait_end();
+	if (unlikely(sherman_traffic_measured > 0))
+		connection.waited_us += now_us(argument) - now;
 	/* What was answered is over. */
 	connection.wait_ended = ready > 0 ? 0 : now_us(argument);
 	/* An interrupted or a cut sleep is a short one: the fabric looks at its deadline and comes again. */
@@ -157,9 +163,13 @@ sleep_for(void *argument, uint32_t slot, uint32_t milliseconds)
 static void
 sleep_for_worker(void *argument, int milliseconds)
 {
-	note_wait(now_us(argument));
+	uint64		now = now_us(argument);
+
+	note_wait(now);
 	sleep_as(SHERMAN_WAIT_CONNECTION_WORKER, (uint32_t) milliseconds);
 	connection.wait_ended = now_us(argument);
+	if (unlikely(sherman_traffic_measured > 0))
+		connection.waited_us += connection.wait_ended - now;
 }
 
 static void
@@ -442,6 +452,18 @@ set_crash_point(void)
 		tree_client_crash_points(connection.client, sherman_client_crash_point());
 }
 #endif
+
+TreeClient *
+sherman_connection_if_open(void)
+{
+	return connection.client;
+}
+
+uint64
+sherman_connection_waited_us(void)
+{
+	return connection.waited_us;
+}
 
 TreeClient *
 sherman_connection_client(void)

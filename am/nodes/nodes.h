@@ -39,6 +39,10 @@ extern uint32 sherman_connection_trouble(void);
 
 /* This process's client, whatever the phase is; NULL: no memory. */
 extern TreeClient *sherman_connection_client(void);
+/* The same, but it is not made; NULL: there is none yet. */
+extern TreeClient *sherman_connection_if_open(void);
+/* How long this process slept for memory nodes while sherman_traffic_measured was set, in microseconds. */
+extern uint64 sherman_connection_waited_us(void);
 extern void sherman_connection_close(void);
 /* Gives up connections to memory nodes that were attached anew. No call of the tree is in progress. */
 extern void sherman_connection_refresh(void);

@@ -17,6 +17,7 @@
 
 #include "am/access/access.h"
 #include "am/base/compat.h"
+#include "am/nodes/traffic.h"
 #include "am/planner/lookahead.h"
 
 /* Rows that are read ahead at most: their leaves are a few waves, and find room in a small cache. */
@@ -40,7 +41,8 @@ typedef struct Lookahead
 	bool		ended;			/* there are no more outer rows */
 
 	int64		fetches;		/* shown by EXPLAIN: times that leaves were fetched, */
-	int64		rows_ahead;		/* and rows that they were fetched for */
+	int64		rows_ahead;		/* and rows that they were fetched for, */
+	ShermanTraffic traffic;		/* and what that moved, of this process alone */
 } Lookahead;
 
 /* ---- beginning and end ---- */
@@ -158,7 +160,11 @@ read_rows(Lookahead *state)
 	}
 	if (ahead && state->count > 0)
 	{
+		ShermanTraffic before;
+
+		sherman_traffic_read(&before);
 		sherman_prefetch_go(state->prefetch);
+		sherman_traffic_add_since(&state->traffic, &before);
 		state->fetches++;
 		state->rows_ahead += state->count;
 	}
@@ -192,6 +198,8 @@ lookahead_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		return;
 	ExplainPropertyInteger("Fetches", NULL, state->fetches, es);
 	ExplainPropertyInteger("Rows Ahead", NULL, state->rows_ahead, es);
+	if (es->buffers)
+		sherman_traffic_explain(&state->traffic, es);
 }
 
 static const CustomExecMethods lookahead_exec_methods = {

@@ -23,6 +23,7 @@
 #include "am/nodes/nodes.h"
 #include "am/planner/planner.h"
 #include "am/recovery/recovery.h"
+#include "am/server/explain.h"
 #include "am/server/server.h"
 
 static shmem_request_hook_type previous_shmem_request = NULL;
@@ -117,6 +118,7 @@ initialize_shared(ShermanShared *shared)
 		pg_atomic_init_u32(&shared->slot[i].busy, 0);
 		pg_atomic_init_u32(&shared->slot[i].connected, 0);
 		pg_atomic_init_u32(&shared->slot[i].alone_in, InvalidOid);
+		pg_atomic_init_u32(&shared->slot[i].measured, 0);
 	}
 }
 
@@ -328,6 +330,7 @@ sherman_install_hooks(void)
 	previous_utility = ProcessUtility_hook;
 	ProcessUtility_hook = utility;
 	sherman_statements_install();
+	sherman_explain_install();
 	sherman_apply_install();
 	previous_object_access = object_access_hook;
 	object_access_hook = object_access;

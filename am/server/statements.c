@@ -8,6 +8,7 @@
 
 #include "am/access/access.h"
 #include "am/base/compat.h"
+#include "am/server/explain.h"
 #include "am/server/server.h"
 
 static ExecutorRun_hook_type previous_run = NULL;
@@ -54,7 +55,7 @@ statement_kind(const QueryDesc *query)
 }
 
 static void
-executor_run(QueryDesc *query, ScanDirection direction, uint64 count COMPAT_ONCE_PARAMETER)
+run(QueryDesc *query, ScanDirection direction, uint64 count COMPAT_ONCE_PARAMETER)
 {
 	ShermanStatement around;
 
@@ -79,11 +80,32 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count COMPAT_ONCE
 	PG_END_TRY();
 }
 
+static void
+executor_run(QueryDesc *query, ScanDirection direction, uint64 count COMPAT_ONCE_PARAMETER)
+{
+	ShermanMeasure measure;
+
+	if (likely(!sherman_measure_begin(&measure, query)))
+	{
+		run(query, direction, count COMPAT_ONCE_ARGUMENT);
+		return;
+	}
+	PG_TRY();
+	{
+		run(query, direction, count COMPAT_ONCE_ARGUMENT);
+	}
+	PG_FINALLY();
+	{
+		sherman_measure_end(&measure);
+	}
+	PG_END_TRY();
+}
+
 /*
  * The end of a statement.  What runs in it still may add rows: triggers, and what of WITH nobody has read.
  */
 static void
-executor_finish(QueryDesc *query)
+finish(QueryDesc *query)
 {
 	ShermanStatement around =
 		sherman_statement_begin(speculates(query) ? SHERMAN_STATEMENT_SPECULATES : SHERMAN_STATEMENT_OTHER);
@@ -101,6 +123,28 @@ executor_finish(QueryDesc *query)
 	}
 	PG_END_TRY();
 	sherman_statement_end();
+}
+
+static void
+executor_finish(QueryDesc *query)
+{
+	ShermanMeasure measure;
+
+	if (likely(!sherman_measure_begin(&measure, query)))
+	{
+		finish(query);
+		return;
+	}
+	PG_TRY();
+	{
+		finish(query);
+	}
+	PG_FINALLY();
+	{
+		sherman_measure_end(&measure);
+	}
+	PG_END_TRY();
+	sherman_measure_tell(&measure);
 }
 
 void

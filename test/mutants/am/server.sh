@@ -42,13 +42,13 @@ mutate unique_entries_of_updates_wait sql/unique_batches statement_kind \
 	's/query->operation == CMD_INSERT && query/query->operation != CMD_SELECT \&\& query/'
 mutate unique_entries_wait_beside_with sql/unique_batches statement_kind \
 	's/query->operation == CMD_INSERT && query->estate->es_auxmodifytables == NIL/query->operation == CMD_INSERT/'
-mutate not_added_before_parallel_plans sql/insert_batches executor_run \
+mutate not_added_before_parallel_plans sql/insert_batches statements.c:run \
 	's/if \(query->plannedstmt->parallelModeNeeded\)/if (false)/'
-mutate unique_entries_go_behind_triggers sql/unique_batches executor_run \
+mutate unique_entries_go_behind_triggers sql/unique_batches statements.c:run \
 	's/\t\tsherman_statement_rows_added\(\);\n//'
-mutate unique_entries_wait_while_rows_change sql/unique_batches executor_run \
+mutate unique_entries_wait_while_rows_change sql/unique_batches statements.c:run \
 	's/\t\tsherman_add_before_changes\(query->plannedstmt->rtable\);/\t\t;/'
-mutate not_added_at_the_end_of_statements sql/insert_batches executor_finish \
+mutate not_added_at_the_end_of_statements sql/insert_batches statements.c:finish \
 	's/\tsherman_statement_end\(\);\n//'
 mutate standby_has_a_memory_node t/006_standby sherman_register_workers \
 	's/worker.bgw_start_time = BgWorkerStart_RecoveryFinished;/worker.bgw_start_time = BgWorkerStart_ConsistentState;/'
@@ -62,3 +62,9 @@ mutate snapshot_not_wanted t/028_snapshot node_save \
 	's/if \(sherman_embedded_snapshot\)/if (true)/'
 mutate memory_node_beside_what_stays t/073_held sherman_node_main \
 	's/if \(sherman_shared->node_held\)/if (false)/'
+mutate workers_tell_nothing t/082_explain sherman_measure_tell \
+	's/if \(!IsParallelWorker\(\) \|\| /if (IsParallelWorker() || /'
+mutate traffic_of_a_failure_stays t/082_explain statement_gone \
+	's/\t\*place = gone->outer;\n//'
+mutate mapped_nodes_are_a_network t/082_explain explain.c:is_wanted \
+	's/ &&\s+sherman_nodes_are_remote\(sherman_memory_node_list\)//'
