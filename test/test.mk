@@ -63,13 +63,14 @@ TESTS += test_cache
 TESTS += test_allocate
 TESTS += test_redo test_replay
 TESTS += test_nodes test_many_nodes
-TESTS += test_daemon test_page
+TESTS += test_daemon test_page test_top
 test_daemon_SOURCES = test/support/daemon.c
 test_page_SOURCES = tree/msd/msd_page.c
+test_top_SOURCES = tree/msd/msd_page.c tree/msd/msd_top_page.c tree/msd/msd_top_screen.c tree/msd/msd_config.c
 TESTS += test_machine
 test_machine_SOURCES = tree/msd/msd_machine.c
 test_machine_LDFLAGS = $(addprefix -Wl$(comma)--wrap=,fopen access syscall sched_setaffinity getifaddrs freeifaddrs)
-SCRIPT_TESTS += test_msd test_msd_metrics
+SCRIPT_TESTS += test_msd test_msd_metrics test_msd_top
 
 # The core of the tree.
 TEST_SUPPORT_SOURCES += test/support/tree_walk.c test/support/look_up.c

@@ -110,4 +110,7 @@ MSD_SOURCES = \
 	tree/msd/msd_metrics.c \
 	tree/msd/msd_notify.c \
 	tree/msd/msd_page.c \
-	tree/msd/msd_reload.c
+	tree/msd/msd_reload.c \
+	tree/msd/msd_top.c \
+	tree/msd/msd_top_page.c \
+	tree/msd/msd_top_screen.c

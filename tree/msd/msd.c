@@ -17,6 +17,7 @@
 
 #include "tree/msd/msd_machine.h"
 #include "tree/msd/msd_state.h"
+#include "tree/msd/msd_top.h"
 
 #define MSD_VERSION "1.1"
 
@@ -56,6 +57,7 @@ print_help(void)
 		"msd: the daemon of a sherman memory node\n"
 		"\n"
 		"  msd --memory FILE --socket PATH --size BYTES [flag ...]\n"
+		"  msd top [flag ...] [HOST:PORT ...]    shows memory nodes on a terminal; msd top --help\n"
 		"\n"
 		"  --memory FILE          the memory: a file on tmpfs or hugetlbfs; made if it is not there, and "
 		"kept\n"
@@ -421,6 +423,8 @@ main(int argc, char **argv)
 	char message[MSD_MESSAGE_BYTES];
 	int status;
 
+	if (argc > 1 && strcmp(argv[1], "top") == 0)
+		return msd_top(argc - 1, argv + 1);
 	msd->argc = argc;
 	msd->argv = argv;
 	if (!msd_config_read(argc, argv, &msd->config, message))

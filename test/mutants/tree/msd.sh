@@ -78,3 +78,7 @@ mutate keys_not_read_again test_daemon reload_settings \
 	's/reload_keys\(msd, now->keys\);//'
 mutate wrong_settings_taken test_msd msd_reload \
 	's/if \(!msd_config_read\((.*?)\)\)\n\t\tmsd_log\(.*?\);\n\telse\n/(void) msd_config_read($1);\n/s'
+mutate strangers_move_the_cursor test_top take_word \
+	's/from\[i\] >= \x27 \x27 && from\[i\] <= \x27~\x27 \? from\[i\] : \x27\?\x27/from[i]/'
+mutate starts_anew_unseen test_top top_node_take \
+	's/ && page->uptime >= node->page\.uptime && page->chains >= node->page\.chains//'
