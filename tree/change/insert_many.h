@@ -14,8 +14,8 @@
 
 /* Entries that are worked on together: those of longer calls by so many. */
 #define MANY_ENTRIES 65536u
-/* Room for the images of a wave's leaves; of the narrowest leaves LOCK_MANY_MAX are less. */
-#define MANY_IMAGES_BYTES (256u * 1024u)
+/* Room for the images of a wave's leaves. */
+#define MANY_IMAGES_BYTES (1024u * 1024u)
 
 /* Room for the images that a wave writes whole: leaves whose entries do not fit, and their new siblings. */
 #define MANY_WHOLE_BYTES (1024u * 1024u)

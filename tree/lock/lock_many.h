@@ -20,7 +20,7 @@
 #include "tree/lock/lock.h"
 
 /* Locks that a process has at once, at most. */
-#define LOCK_MANY_MAX 256u
+#define LOCK_MANY_MAX 1024u
 
 /* Whether nodes of the tree at this memory node, which is connected, can be locked so. */
 extern bool lock_many_usable(const Tree *tree, uint32_t memory_node);
