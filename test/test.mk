@@ -114,6 +114,9 @@ TEST_RUNS += test_insert_many=--network test_insert_many=--mapped
 TESTS += test_parents
 test_parents_SOURCES = test/support/tree_fixture.c test/support/many_fixture.c test/support/waits.c
 TEST_RUNS += test_parents=--network
+TESTS += test_bulk_wave
+test_bulk_wave_SOURCES = test/support/tree_fixture.c test/support/many_fixture.c test/support/waits.c
+TEST_RUNS += test_bulk_wave=--network
 TEST_RUNS += test_insert_many_alone=--network test_insert_many_alone=--mapped
 TESTS += test_leaf_cache test_leaf_writes
 test_leaf_cache_SOURCES = test/support/tree_fixture.c test/support/leaf_fixture.c

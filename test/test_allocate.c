@@ -132,7 +132,7 @@ ask(Tree *tree, Kind kind, uint32_t i, uint32_t block_max, Given *given)
 			return allocate_overflow(tree, 0, (uint32_t) given->bytes - 5, &given->offset);
 		case KIND_RUN:
 			given->bytes = 3 * CHUNK_BYTES + 1;
-			return allocate_run(tree, 0, &given->bytes, &given->offset, &given->generation);
+			return allocate_run(tree, 0, 0, &given->bytes, &given->offset, &given->generation);
 		default:
 			given->bytes = tree->geometry.leaf_bytes;
 			status = allocate_node(tree, 0, 0, &given->pointer, &given->generation);
@@ -304,8 +304,8 @@ test_spare_chunk(void **state)
 	assert_int_equal(allocate_node(actor.tree, 0, 0, &pointer, &generation), TREE_OK);
 	first = pointer_offset(pointer);
 	assert_true(mark(instance.scratch, first, leaf_bytes));
-	assert_int_equal(allocate_run(actor.tree, 0, &bytes, &second, &generation), TREE_OK);
-	assert_int_equal(allocate_run(actor.tree, 0, &bytes, &third, &generation), TREE_OK);
+	assert_int_equal(allocate_run(actor.tree, 0, 0, &bytes, &second, &generation), TREE_OK);
+	assert_int_equal(allocate_run(actor.tree, 0, 0, &bytes, &third, &generation), TREE_OK);
 	assert_int_equal(bytes, CHUNK_BYTES);
 	allocate_run_return(actor.tree, 0, bytes, third, generation);
 	for (uint64_t i = 0; i < 3 * leaves_of_chunk - 1; i++)
@@ -320,7 +320,7 @@ test_spare_chunk(void **state)
 	}
 
 	/* The rest of the extent is less than a chunk. */
-	assert_int_equal(allocate_run(actor.tree, 0, &bytes, &first, &generation), TREE_OK);
+	assert_int_equal(allocate_run(actor.tree, 0, 0, &bytes, &first, &generation), TREE_OK);
 
 	/*
 	 * Of a chunk of blocks that is used up the end of every stripe is a free block, that of the last one too.  The first
@@ -492,7 +492,7 @@ test_wanted(void **state)
 	test_alone = false;
 	actor_open(&actor, 0);
 	/* What is left of the first extent is taken by one FETCH_ADD, whatever for. */
-	assert_int_equal(allocate_run(actor.tree, 0, &bytes, &before, &generation), TREE_OK);
+	assert_int_equal(allocate_run(actor.tree, 0, 0, &bytes, &before, &generation), TREE_OK);
 	assert_int_equal(bytes, EXTENT_MIN_BYTES - DIRECTORY_FIRST_BUMP);
 	assert_int_equal(record_now(&actor).extents, 1);
 	fabric_counters(actor.client.endpoints[0], &counters);
@@ -503,7 +503,7 @@ test_wanted(void **state)
 		assert_int_equal(allocate_one_of(actor.tree, 0, 0, 300 - i, &pointer, &generation), TREE_OK);
 	assert_int_equal(record_now(&actor).bytes, 6 * EXTENT_MIN_BYTES);
 	bytes = 4 * CHUNK_BYTES;
-	assert_int_equal(allocate_run(actor.tree, 0, &bytes, &before, &generation), TREE_OK);
+	assert_int_equal(allocate_run(actor.tree, 0, 0, &bytes, &before, &generation), TREE_OK);
 	assert_int_equal(bytes, 4 * CHUNK_BYTES);
 	assert_int_equal(allocate_node(actor.tree, 0, 1, &pointer, &generation), TREE_OK);
 	assert_int_equal(allocate_overflow(actor.tree, 0, 1000, &before), TREE_OK);
@@ -511,7 +511,7 @@ test_wanted(void **state)
 
 	/* A long run is no reason for a large extent: of what is not used of it nobody knows before the end. */
 	for (bytes = MEGABYTE; record_now(&actor).extents == 2; bytes = MEGABYTE)
-		assert_int_equal(allocate_run(actor.tree, 0, &bytes, &before, &generation), TREE_OK);
+		assert_int_equal(allocate_run(actor.tree, 0, 0, &bytes, &before, &generation), TREE_OK);
 	assert_int_equal(record_now(&actor).bytes, 7 * EXTENT_MIN_BYTES);
 	fabric_counters(actor.client.endpoints[0], &counters);
 	assert_int_equal(counters.atomics, 1);

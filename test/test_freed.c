@@ -57,7 +57,7 @@ new_node(uint32_t memory_node, uint32_t level)
 	if (*bytes == 0)
 	{
 		*bytes = CHUNK_BYTES;
-		assert_int_equal(allocate_run(other, memory_node, bytes, offset, &generation), TREE_OK);
+		assert_int_equal(allocate_run(other, memory_node, 0, bytes, offset, &generation), TREE_OK);
 		assert_int_equal(*bytes % INNER_BYTES, 0);
 	}
 	*bytes -= INNER_BYTES;

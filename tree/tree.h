@@ -626,6 +626,8 @@ extern uint64_t tree_freed_bytes(const Tree *handle);
 typedef struct TreeBulk TreeBulk;
 
 extern TreeStatus tree_bulk_open(Tree *handle, const TreeWalPosition *wal, TreeBulk **bulk);
+/* Says beforehand how many entries come, more or less: then memory is asked for in fewer pieces, no larger than these take. */
+extern void tree_bulk_expect(TreeBulk *bulk, uint64_t entries);
 /* Keys strictly ascending in (key, TID). */
 extern TreeStatus tree_bulk_add(TreeBulk *bulk, const TreeKey *key);
 /* Writes the remaining leaves, the inner levels and, last, the root. The bulk is freed in any case. */

@@ -1,6 +1,7 @@
 # The index itself, without PostgreSQL: linked into the extension, msd and the C tests.
 TREE_SOURCES = \
 	tree/change/bulk.c \
+	tree/change/bulk_write.c \
 	tree/change/dead.c \
 	tree/change/empty_ranges.c \
 	tree/change/merge.c \

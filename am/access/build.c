@@ -175,6 +175,7 @@ load_tree(BuildState *state, Tree *tree)
 	status = tree_bulk_open(tree, &wal, &bulk);
 	if (status != TREE_OK)
 		return status;
+	tree_bulk_expect(bulk, (uint64) state->tuples);
 	PG_TRY();
 	{
 		if (state->tuples_sort != NULL)

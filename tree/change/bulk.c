@@ -2,18 +2,17 @@
  * bulk.c
  *		Loading an empty tree in key order.
  *
- * Leaves are built side by side in private memory, the window, which is the image of a part of a run, and are written
- * by long chains of WRITEs, one for each stripe; every cell is written once. The separator in front of a leaf goes to
+ * Leaves are built side by side in private memory, a window, which is the image of a part of a run, and are written
+ * by long chains of WRITEs (bulk_write.c); every cell is written once. The separator in front of a leaf goes to
  * the open node of the next level as the leaf is opened, and so on upward. The root is written last, at its fixed
- * address; before that none of these nodes is part of the tree. A load that ends early leaves an empty tree, whose
- * extents are freed with it. Nothing is locked: no other process uses the tree.
+ * address, once all else is acknowledged; before that none of these nodes is part of the tree. A load that ends early leaves an empty
+ * tree, whose extents are freed with it. Nothing is locked: no other process uses the tree.
  */
+#include "tree/change/bulk_write.h"
+
 #include "tree/lock/lock.h"
 #include "tree/shared/cache.h"
 #include "tree/space/allocate.h"
-
-/* The window of leaves, and of overflow keys: one chain of stripes. */
-#define WINDOW_BYTES (FABRIC_MAX_CHAIN * FABRIC_STRIPE_BYTES)
 
 /*
  * Runs of leaves begin with this and double up to the last, so that a small tree does not take more than it
@@ -34,16 +33,6 @@ typedef struct BulkLevel
 		pointer; /* 0: the first node of its level has no place yet; as the last one it would be the root */
 	uint64_t generation;
 } BulkLevel;
-
-/* WRITEs on their way to one memory node, from one window. */
-typedef struct BulkChain
-{
-	uint32_t memory_node;
-	int count;
-	uint64_t bytes; /* of the window that are used */
-	uint8_t *window;
-	FabricOp ops[FABRIC_MAX_CHAIN];
-} BulkChain;
 
 struct TreeBulk
 {
@@ -66,10 +55,11 @@ struct TreeBulk
 	uint64_t run_generation;
 	uint64_t run_bytes; /* to ask for next time */
 
-	uint64_t window_offset; /* where the leaves' window lies in node memory */
-	BulkChain leaves;
-	BulkChain images;
+	BulkWrites writes;
+	BulkWindow *window; /* that the open leaf lies in */
 
+	uint64_t expected;      /* entries, in all; 0: not known */
+	uint64_t runs_foreseen; /* runs whose length was foreseen */
 	uint64_t entries;
 	uint64_t leaf_count;
 	uint64_t inner_count;
@@ -79,82 +69,22 @@ struct TreeBulk
 	BulkLevel levels[LEVELS_MAX];
 };
 
-/* ---- chains ---- */
-
-static TreeStatus
-bulk_execute(TreeBulk *bulk, uint32_t memory_node, FabricOp *ops, int count)
-{
-	assert(count > 0 && (uint32_t) count <= FABRIC_MAX_CHAIN);
-	assert(!bulk->tree->client->holding);
-	return access_repeat(bulk->tree, memory_node, ops, count, "chains of a build");
-}
-
-static TreeStatus
-chain_flush(TreeBulk *bulk, BulkChain *chain)
-{
-	TreeClient *client = bulk->tree->client;
-	TreeStatus status = TREE_OK;
-	uint32_t most;
-
-	if (chain->count == 0)
-		return TREE_OK;
-	if (access_endpoint(client, chain->memory_node) == NULL)
-		return client_away(client, chain->memory_node);
-	most = access_capabilities(client, chain->memory_node)->max_chain;
-	assert(most > 0 && most <= FABRIC_MAX_CHAIN);
-	for (int i = 0; i < chain->count && status == TREE_OK; i += (int) most)
-	{
-		int left = chain->count - i;
-
-		status =
-			bulk_execute(bulk, chain->memory_node, chain->ops + i, left < (int) most ? left : (int) most);
-	}
-	chain->count = 0;
-	chain->bytes = 0;
-	return status;
-}
-
-/*
- * Adds a WRITE of bytes that lie in the window already; joins it to the last one where both lie in one
- * stripe.
- */
-static void
-chain_add(BulkChain *chain, uint32_t memory_node, uint64_t offset, void *buffer, uint32_t bytes)
-{
-	FabricOp *last = chain->count > 0 ? &chain->ops[chain->count - 1] : NULL;
-
-	assert(offset / FABRIC_STRIPE_BYTES == (offset + bytes - 1) / FABRIC_STRIPE_BYTES);
-	assert(chain->count == 0 || chain->memory_node == memory_node);
-	chain->memory_node = memory_node;
-	if (last != NULL && last->offset + last->length == offset &&
-	    (uint8_t *) last->buffer + last->length == (uint8_t *) buffer && offset % FABRIC_STRIPE_BYTES != 0)
-	{
-		last->length += bytes;
-		return;
-	}
-	assert(chain->count < (int) FABRIC_MAX_CHAIN);
-	chain->ops[chain->count++] = (FabricOp){
-		.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = bytes, .offset = offset, .buffer = buffer};
-}
-
 /* ---- overflow keys ---- */
 
 /* Gives an image a block near the leaves, and puts its WRITE into the chain. */
 static TreeStatus
 image_place(TreeBulk *bulk, const TreeKey *key, OverflowReference *reference)
 {
-	BulkChain *chain = &bulk->images;
 	uint32_t memory_node = bulk->run_node;
 	uint32_t bytes = (key->image_bytes + OVERFLOW_ALIGN - 1u) / OVERFLOW_ALIGN * OVERFLOW_ALIGN;
+	BulkWindow *window;
 	uint8_t *place;
-	TreeStatus status = TREE_OK;
+	TreeStatus status;
 
 	assert(key->image_bytes > 0 && key->image != NULL);
 	assert(bytes <= FABRIC_STRIPE_BYTES);
 
-	if (chain->count == (int) FABRIC_MAX_CHAIN || chain->bytes + bytes > WINDOW_BYTES ||
-	    (chain->count > 0 && chain->memory_node != memory_node))
-		status = chain_flush(bulk, chain);
+	status = bulk_window(&bulk->writes, BULK_IMAGES, memory_node, bytes, &window);
 	if (status == TREE_OK)
 		status = allocate_overflow(bulk->tree, memory_node, key->image_bytes, &reference->offset);
 	if (status != TREE_OK)
@@ -162,11 +92,11 @@ image_place(TreeBulk *bulk, const TreeKey *key, OverflowReference *reference)
 	reference->memory_node = memory_node;
 	reference->bytes = key->image_bytes;
 	reference->hash = image_hash(key->image, key->image_bytes);
-	place = chain->window + chain->bytes;
+	place = window->memory + window->bytes;
 	memcpy(place, key->image, key->image_bytes);
 	memset(place + key->image_bytes, 0, bytes - key->image_bytes);
-	chain_add(chain, memory_node, reference->offset, place, bytes);
-	chain->bytes += bytes;
+	bulk_write(window, memory_node, reference->offset, place, bytes);
+	window->bytes += bytes;
 	return TREE_OK;
 }
 
@@ -228,16 +158,20 @@ separator_make(TreeBulk *bulk, const TreeKey *key, uint64_t *separator)
 
 /* ---- inner nodes ---- */
 
+/* Puts the node among what is written; its image may be used again. */
 static TreeStatus
-node_write(TreeBulk *bulk, uint64_t pointer, const uint64_t *node, uint32_t bytes)
+inner_copy(TreeBulk *bulk, uint64_t pointer, const uint64_t *node)
 {
-	FabricOp op = {.opcode = FABRIC_WRITE,
-	               .region = FABRIC_NODES,
-	               .length = bytes,
-	               .offset = pointer_offset(pointer),
-	               .buffer = (uint64_t *) node};
+	uint32_t memory_node = pointer_memory_node(pointer);
+	BulkWindow *window;
+	TreeStatus status = bulk_window(&bulk->writes, BULK_INNER, memory_node, INNER_BYTES, &window);
 
-	return bulk_execute(bulk, pointer_memory_node(pointer), &op, 1);
+	if (status != TREE_OK)
+		return status;
+	memcpy(window->memory + window->bytes, node, INNER_BYTES);
+	bulk_write(window, memory_node, pointer_offset(pointer), window->memory + window->bytes, INNER_BYTES);
+	window->bytes += INNER_BYTES;
+	return TREE_OK;
 }
 
 /* Ends an inner node and writes it. `high` NULL: the last of its level. */
@@ -256,7 +190,7 @@ inner_write(TreeBulk *bulk, uint32_t level, const uint64_t *high, uint64_t right
 	node_set_fence(g, open->node, true, high);
 	node_seal(g, open->node);
 	bulk->inner_count++;
-	return node_write(bulk, open->pointer, open->node, INNER_BYTES);
+	return inner_copy(bulk, open->pointer, open->node);
 }
 
 static void
@@ -356,6 +290,44 @@ level_add(TreeBulk *bulk, uint32_t level, const uint64_t *separator, uint64_t ch
 
 /* ---- leaves ---- */
 
+/* What the leaves that are still to come take, if they are filled as those so far; 0: that is not known. */
+static uint64_t
+leaves_foreseen(const TreeBulk *bulk)
+{
+	if (bulk->expected <= bulk->entries || bulk->leaf_count == 0)
+		return 0;
+	return ((bulk->expected - bulk->entries) * bulk->leaf_count / bulk->entries + 1) *
+	       bulk->tree->geometry.leaf_bytes;
+}
+
+/*
+ * The length of the next run, and of the extent that is asked for if there is no memory left: its share of what is foreseen, with the
+ * inner nodes above.
+ */
+static void
+run_size(TreeBulk *bulk, uint64_t *run, uint64_t *extent)
+{
+	uint64_t foreseen = leaves_foreseen(bulk);
+	uint64_t shares = allocate_shares(bulk->tree);
+	uint64_t share = foreseen / shares;
+
+	*run = bulk->run_bytes;
+	*extent = 0;
+	if (foreseen == 0)
+		return;
+	/* The last of a round of memory nodes gets what the others leave. */
+	*run = foreseen / (shares - bulk->runs_foreseen++ % shares) / FABRIC_STRIPE_BYTES * FABRIC_STRIPE_BYTES +
+	       FABRIC_STRIPE_BYTES;
+	if (*run > RUN_LAST_BYTES)
+		*run = RUN_LAST_BYTES;
+	if (share < *run)
+		share = *run;
+	*extent =
+		share + (share / bulk->tree->geometry.leaf_bytes / bulk->inner_fill + 1) * INNER_BYTES + CHUNK_BYTES;
+	if (*extent > EXTENT_MAX_BYTES)
+		*extent = EXTENT_MAX_BYTES;
+}
+
 /* Takes the next run, from the memory nodes in turn; from any that has room and answers if need be. */
 static TreeStatus
 run_next(TreeBulk *bulk)
@@ -363,16 +335,18 @@ run_next(TreeBulk *bulk)
 	Tree *tree = bulk->tree;
 	uint32_t nodes = tree->client->options.nodes;
 	TreeStatus status = TREE_MEMORY_FULL;
+	uint64_t run, extent;
 
 	assert(bulk->run_next == bulk->run_end);
+	run_size(bulk, &run, &extent);
 	for (uint32_t i = 0; i < nodes && (status == TREE_MEMORY_FULL || status == TREE_UNREACHABLE); i++)
 	{
 		uint32_t memory_node = tree_source(tree, (bulk->run_node + (bulk->run_end != 0) + i) % nodes);
-		uint64_t bytes = bulk->run_bytes;
+		uint64_t bytes = run;
 
 		if (!node_is_open(tree->client->shared, memory_node) && memory_node != tree_home(tree->root))
 			continue;
-		status = allocate_run(tree, memory_node, &bytes, &bulk->run_next, &bulk->run_generation);
+		status = allocate_run(tree, memory_node, extent, &bytes, &bulk->run_next, &bulk->run_generation);
 		if (status != TREE_OK)
 			continue;
 		assert(bytes > 0 && bytes % FABRIC_STRIPE_BYTES == 0);
@@ -411,10 +385,10 @@ leaf_begin(TreeBulk *bulk, uint64_t pointer, uint64_t generation, const uint64_t
 {
 	Tree *tree = bulk->tree;
 
-	assert(bulk->leaves.bytes + tree->geometry.leaf_bytes <= WINDOW_BYTES);
+	assert(bulk->window->bytes + tree->geometry.leaf_bytes <= WINDOW_BYTES);
 	assert(generation != 0);
-	bulk->leaf = (uint64_t *) (bulk->leaves.window + bulk->leaves.bytes);
-	bulk->leaves.bytes += tree->geometry.leaf_bytes;
+	bulk->leaf = (uint64_t *) (bulk->window->memory + bulk->window->bytes);
+	bulk->window->bytes += tree->geometry.leaf_bytes;
 	bulk->count = 0;
 	bulk->postings = 0;
 	bulk->packer = (Packer){.cells = bulk->leaf + leaf_cell_word(&tree->geometry, 0)};
@@ -455,7 +429,7 @@ first_leaf_place(TreeBulk *bulk)
 	if (status != TREE_OK)
 		return status;
 	bulk->first_leaf = false;
-	assert(bulk->leaf == (uint64_t *) bulk->leaves.window);
+	assert(bulk->leaf == (uint64_t *) bulk->window->memory);
 	return level_add(bulk, 1, NULL, bulk->leaf_pointer);
 }
 
@@ -480,13 +454,14 @@ leaf_advance(TreeBulk *bulk, const TreeKey *key)
 		return status;
 	before = bulk->leaf_pointer;
 	leaf_end(bulk, separator, pointer, 0);
-	chain_add(&bulk->leaves, pointer_memory_node(before), pointer_offset(before), bulk->leaf, g->leaf_bytes);
-	/*
-	 * The window holds consecutive leaves: it is written when it is full, or when the next leaf lies elsewhere.
-	 */
-	if (bulk->leaves.bytes == WINDOW_BYTES || pointer_memory_node(pointer) != pointer_memory_node(before) ||
+	bulk_write(bulk->window, pointer_memory_node(before), pointer_offset(before), bulk->leaf, g->leaf_bytes);
+	/* The window holds consecutive leaves: it ends where the next leaf lies elsewhere. */
+	if (pointer_memory_node(pointer) != pointer_memory_node(before) ||
 	    pointer_offset(pointer) != pointer_offset(before) + g->leaf_bytes)
-		status = chain_flush(bulk, &bulk->leaves);
+		status = bulk_window_end(&bulk->writes, BULK_LEAVES);
+	if (status == TREE_OK)
+		status = bulk_window(&bulk->writes, BULK_LEAVES, pointer_memory_node(pointer), g->leaf_bytes,
+		                     &bulk->window);
 	if (status != TREE_OK)
 		return status;
 	leaf_begin(bulk, pointer, generation, separator);
@@ -527,8 +502,7 @@ bulk_free(TreeBulk *bulk)
 	assert(!client->holding);
 	for (int i = 0; i < LEVELS_MAX; i++)
 		client_release(client, bulk->levels[i].node);
-	client_release(client, bulk->leaves.window);
-	client_release(client, bulk->images.window);
+	bulk_writes_free(&bulk->writes);
 	client_release(client, bulk);
 }
 
@@ -556,11 +530,9 @@ tree_bulk_open(Tree *handle, const TreeWalPosition *wal, TreeBulk **bulk)
 	b->leaf_fill = g->leaf_cells * (percent < 100 ? percent : 100) / 100;
 	b->inner_fill = g->inner_cells * (percent < 100 ? percent : 100) / 100;
 	assert(b->leaf_fill >= 2 && b->inner_fill >= 2);
-	b->leaves.window = client_allocate(client, WINDOW_BYTES);
-	b->images.window = g->format.lossless ? NULL : client_allocate(client, WINDOW_BYTES);
-	if (b->leaves.window == NULL || (b->images.window == NULL && !g->format.lossless))
-		status = client_fail(client, TREE_NO_MEMORY, "no memory for a bulk load");
-	else
+	bulk_writes_begin(&b->writes, handle, b);
+	status = bulk_window(&b->writes, BULK_LEAVES, b->run_node, g->leaf_bytes, &b->window);
+	if (status == TREE_OK)
 		status = access_read_node(handle, handle->root, 0, client->image);
 	if (status == TREE_RETRY || (status == TREE_OK && leaf_live(g, client->image) != 0))
 		status = client_fail(client, TREE_INVALID, "a bulk load of a tree that is not empty");
@@ -572,6 +544,13 @@ tree_bulk_open(Tree *handle, const TreeWalPosition *wal, TreeBulk **bulk)
 	b->root_generation = client->image[HEADER_GENERATION] + 1;
 	*bulk = b;
 	return TREE_OK;
+}
+
+void
+tree_bulk_expect(TreeBulk *bulk, uint64_t entries)
+{
+	assert(bulk->entries == 0);
+	bulk->expected = entries;
 }
 
 TreeStatus
@@ -615,12 +594,17 @@ root_write(TreeBulk *bulk, const uint64_t *root)
 {
 	Tree *tree = bulk->tree;
 	uint32_t level = node_level(root);
+	FabricOp op = {.opcode = FABRIC_WRITE,
+	               .region = FABRIC_NODES,
+	               .length = node_bytes(&tree->geometry, level),
+	               .offset = pointer_offset(tree->root),
+	               .buffer = (uint64_t *) root};
 	TreeStatus status;
 
 	assert(root[HEADER_SELF] == tree->root);
 	assert(root[HEADER_GENERATION] == bulk->root_generation);
 	/* No redo image: if this process dies here there is no tree. */
-	status = node_write(bulk, tree->root, root, node_bytes(&tree->geometry, level));
+	status = access_repeat(tree, pointer_memory_node(tree->root), &op, 1, "the root of a build");
 	if (status != TREE_OK)
 		return status;
 	tree->root_is_leaf = level == 0;
@@ -636,21 +620,21 @@ bulk_complete(TreeBulk *bulk, const uint64_t **root)
 	const NodeGeometry *g = &bulk->tree->geometry;
 	uint32_t level = 1;
 	BulkLevel *open;
-	TreeStatus status;
+	TreeStatus status = TREE_OK;
 
 	assert(bulk->leaf != NULL);
 	leaf_end(bulk, NULL, POINTER_NONE, bulk->first_leaf ? NODE_ROOT : 0);
 	*root = bulk->leaf;
+	/* Its window has no WRITE. */
 	if (bulk->first_leaf)
-		return bulk->images.count > 0 ? chain_flush(bulk, &bulk->images) : TREE_OK;
-	chain_add(&bulk->leaves, pointer_memory_node(bulk->leaf_pointer), pointer_offset(bulk->leaf_pointer),
-	          bulk->leaf, g->leaf_bytes);
-	status = chain_flush(bulk, &bulk->leaves);
-	if (status == TREE_OK && bulk->images.count > 0)
-		status = chain_flush(bulk, &bulk->images);
+		return bulk_send(&bulk->writes);
+	bulk_write(bulk->window, pointer_memory_node(bulk->leaf_pointer), pointer_offset(bulk->leaf_pointer),
+	           bulk->leaf, g->leaf_bytes);
 	for (; status == TREE_OK && bulk->levels[level].pointer != 0; level++)
 		status = inner_write(bulk, level, NULL, POINTER_NONE);
 	open = &bulk->levels[level];
+	if (status == TREE_OK)
+		status = bulk_send(&bulk->writes);
 	if (status != TREE_OK)
 		return status;
 	assert(open->node != NULL && open->count > 0);

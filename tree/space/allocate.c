@@ -29,6 +29,12 @@ memory_nodes_open(const TreeClient *client)
 	return client->options.nodes - (uint32_t) __builtin_popcount(closed);
 }
 
+uint32_t
+allocate_shares(const Tree *tree)
+{
+	return tree->replicas != NULL ? 1 : memory_nodes_open(tree->client);
+}
+
 /* The memory node for a new node: the one asked for unless its share is far above the average. */
 static uint32_t
 memory_node_choose(Tree *tree, uint32_t memory_node)
@@ -228,18 +234,19 @@ allocate_return(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generatio
  * leaves by allocate_run_return().
  */
 TreeStatus
-allocate_run(Tree *tree, uint32_t memory_node, uint64_t *bytes, uint64_t *offset, uint64_t *generation)
+allocate_run(Tree *tree, uint32_t memory_node, uint64_t wanted, uint64_t *bytes, uint64_t *offset,
+             uint64_t *generation)
 {
 	StateRun run;
-	uint64_t wanted;
 	TreeStatus status;
 
 	assert(*bytes > 0);
 	assert(!tree->client->holding);
 	if (*bytes > RUN_MAX_BYTES)
 		*bytes = RUN_MAX_BYTES;
-	/* An extent that comes as a whole is no larger than the tree would have it. */
-	wanted = tree->client->shared->options.alone ? CHUNK_BYTES : *bytes;
+	/* An extent that comes as a whole is no larger than the tree would have it, or uses it. */
+	if (wanted == 0 || !tree->client->shared->options.alone)
+		wanted = tree->client->shared->options.alone ? CHUNK_BYTES : *bytes;
 	status = chunks_take(tree, memory_node, STATE_LEAVES, *bytes, wanted, &run);
 	if (status != TREE_OK)
 		return status;

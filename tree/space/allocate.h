@@ -44,12 +44,14 @@ extern uint64_t reclaim_some(Tree *tree, uint32_t memory_node);
  */
 extern bool reclaim_end(Tree *tree);
 
+/* Over how many memory nodes the tree's nodes are spread. */
+extern uint32_t allocate_shares(const Tree *tree);
 /*
  * A whole run of `bytes` (chunks) for the bulk load's large WRITEs; *bytes comes back smaller at the end of
- * an extent.
+ * an extent.  If one is asked for, it has room for `wanted` bytes, which the load is about to use; 0: it does not know of any.
  */
-extern TreeStatus allocate_run(Tree *tree, uint32_t memory_node, uint64_t *bytes, uint64_t *offset,
-                               uint64_t *generation);
+extern TreeStatus allocate_run(Tree *tree, uint32_t memory_node, uint64_t wanted, uint64_t *bytes,
+                               uint64_t *offset, uint64_t *generation);
 /* Gives the unused end of such a run to later leaves; `offset` lies on a leaf's boundary. */
 extern void allocate_run_return(Tree *tree, uint32_t memory_node, uint64_t bytes, uint64_t offset,
                                 uint64_t generation);

@@ -6,8 +6,16 @@ mutate bulk_shares_blocks test_bulk separator_make \
 	's/if \(cell_state\(separator\[0\]\) == SEPARATOR_CUT \|\| \(separator\[0\] & CELL_OVERFLOW_BIT\) == 0\)/if (true)/'
 mutate duplicates_not_loaded_together test_posting bulk_pack \
 	's/packer_add\(g, &bulk->packer, bulk->cell\);/bulk->packer.tids = 0; packer_add(g, \&bulk->packer, bulk->cell);/; s/packer_takes_cell\(g, &bulk->packer, bulk->cell\)/true/'
-mutate bulk_forgets_images test_bulk bulk_complete \
-	's/if \(status == TREE_OK && bulk->images.count > 0\)/if (false)/'
+mutate bulk_forgets_images test_bulk bulk_send \
+	's/status = bulk_window_end/status = kind == BULK_IMAGES ? TREE_OK : bulk_window_end/'
+mutate bulk_root_before_the_rest test_bulk_wave bulk_complete \
+	's/if \(status == TREE_OK\)\n\t\tstatus = bulk_send\(&bulk->writes\);//; s/return TREE_OK;\n\}$/return status;\n}/'
+mutate bulk_lost_and_not_repeated test_bulk_wave windows_send \
+	's/status = window_send\(writes, window\);/window_empty(window), status = TREE_OK;/'
+mutate bulk_windows_go_one_by_one test_bulk_wave bulk_window_end \
+	's/if \(goes_alone\(writes, window\)\)/if (true)/'
+mutate bulk_memory_not_foreseen test_bulk_wave leaves_foreseen \
+	's/bulk->leaf_count == 0\)/true)/'
 mutate dead_unit_not_raised test_dead dead_chain \
 	's/\tdead_set_wal_position\(node, wal\);\n//'
 mutate mark_without_generation test_dead mark_some \
