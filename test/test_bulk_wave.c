@@ -1,7 +1,7 @@
 /*
  * test_bulk_wave.c
  *		A bulk load over two memory nodes across a network: what it waits for, the memory that it takes; chains that are lost; nothing of
- *		it is seen before its last step.
+ *		it is seen before its last step.  What a vacuum of the loaded tree waits for.
  *
  *		test_bulk_wave [--network]: over tcp the waits alone
  */
@@ -80,6 +80,40 @@ test_waits(void **state)
 		assert_true(told <= most[i] && told < blind);
 		assert_true(with <= without + without / 8);
 	}
+}
+
+static bool
+every_tenth(void *argument, uint32_t block, uint16_t offset)
+{
+	(void) argument;
+	(void) offset;
+	return block % 10 == 0;
+}
+
+/* Leaves of several parents are read and written together, over tcp: elsewhere a rewrite takes a redo image, and goes alone. */
+static void
+test_vacuum_waits(void **state)
+{
+	Tree *tree = many_tree(&narrow);
+	TreeVacuumCounts counts = {0};
+	TreeVacuum *vacuum;
+	TreeStatus status = TREE_OK;
+	uint64_t waits;
+
+	assert_int_equal(load(tree, MANY_ASCENDING, ENTRIES, true), TREE_OK);
+	assert_int_equal(tree_vacuum_open(tree, &vacuum), TREE_OK);
+	waits_begin(client.tree);
+	while (status == TREE_OK)
+		status = tree_vacuum_next(vacuum, every_tenth, NULL, &counts);
+	waits = waits_end(client.tree);
+	tree_vacuum_close(vacuum);
+	assert_int_equal(status, TREE_END);
+	print_message("%llu waits, %llu leaves\n", (unsigned long long) waits,
+	              (unsigned long long) counts.leaves);
+	assert_int_equal(counts.removed, ENTRIES / 10);
+	assert_true(waits <= 32);
+	assert_int_equal(many_entries(tree, NULL), ENTRIES - ENTRIES / 10);
+	tree_close(tree);
 }
 
 /* ---- each step ---- */
@@ -182,7 +216,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_lost),
 	};
 
-	const struct CMUnitTest counts[] = {cmocka_unit_test(test_waits)};
+	const struct CMUnitTest counts[] = {cmocka_unit_test(test_waits), cmocka_unit_test(test_vacuum_waits)};
 
 	many_bytes = 128ull << 20;
 	if (many_arguments(argc, argv))

@@ -36,6 +36,9 @@ _Static_assert(TREE_MAX_NODES <= TREE_RECORD_REPLICA_MASK,
  */
 #define READ_AHEAD_MAX 168
 _Static_assert(READ_AHEAD_MAX >= INNER_CELLS_MAX, "all children of an inner node are read together");
+/* The same of a vacuum's walk, which knows that it needs them: children of several inner nodes. */
+#define READ_TOGETHER_MAX 512
+_Static_assert(READ_TOGETHER_MAX >= READ_AHEAD_MAX, "memory for READs together is for both");
 /* How many are read next by a walk that has used all that it read, so many. */
 static inline int
 read_ahead_deepen(int depth)

@@ -14,6 +14,9 @@
 #include "tree/descent/descent.h"
 #include "tree/change/change.h"
 
+/* Room for a wave's leaves, each twice: those of an inner node at least. */
+#define WAVE_BYTES (1024u * 1024u)
+
 /*
  * Tries at one leaf, in a row, that end without a judged leaf and without a sign of anybody else's work: so many are none on a
  * sound tree.  Where others change the leaf between the judgment and the lock a try says nothing of the tree; it is made again for
@@ -21,29 +24,41 @@
  */
 #define JUDGE_ATTEMPTS 1000
 
+/* How many leaves a wave has room for. */
+static uint32_t
+wave_leaves(const NodeGeometry *g)
+{
+	uint32_t most = WAVE_BYTES / (2 * g->leaf_bytes);
+
+	if (most < g->inner_cells)
+		most = g->inner_cells;
+	return most < READ_TOGETHER_MAX ? most : READ_TOGETHER_MAX;
+}
+
 TreeStatus
 tree_vacuum_open(Tree *handle, TreeVacuum **vacuum)
 {
 	const size_t head = (sizeof(TreeVacuum) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
 	const size_t leaf = handle->geometry.leaf_bytes;
+	const uint32_t most = wave_leaves(&handle->geometry);
 	TreeVacuum *v;
 	char *place;
 
 	assert(handle->client != NULL);
 	assert(vacuum != NULL);
 	*vacuum = NULL;
-	v = client_allocate(handle->client, head + LINE_BYTES + 2 * NODE_MAX_BYTES +
-	                                        2 * handle->geometry.inner_cells * leaf + FENCE_IMAGE_BYTES);
+	v = client_allocate(handle->client,
+	                    head + LINE_BYTES + 2 * NODE_MAX_BYTES + 2 * most * leaf + FENCE_IMAGE_BYTES);
 	if (v == NULL)
 		return client_fail(handle->client, TREE_NO_MEMORY, "no memory for a vacuum");
 	memset(v, 0, sizeof(*v));
 	v->tree = handle;
-	v->depth = READ_AHEAD_MAX;
+	v->depth = v->most = (int) most;
 	place = (char *) (((uintptr_t) v + head + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1));
 	v->single.image = (uint64_t *) place;
 	v->parent = (uint64_t *) (place + NODE_MAX_BYTES);
 	place += 2 * NODE_MAX_BYTES;
-	for (uint32_t i = 0; i < handle->geometry.inner_cells; i++, place += 2 * leaf)
+	for (uint32_t i = 0; i < most; i++, place += 2 * leaf)
 	{
 		v->wave[i].image = (uint64_t *) place;
 		v->wave[i].locked = (uint64_t *) (place + leaf);

@@ -45,8 +45,9 @@ struct TreeVacuum
 	uint32_t
 		wave_count; /* leaves of the last wave that follow each other, and how many of them the walk has passed */
 	uint32_t wave_next;
-	int depth; /* leaves that the next wave reads */
-	VacuumLeaf wave[READ_AHEAD_MAX];
+	int depth; /* leaves that the next wave reads, */
+	int most;  /* and those that there is room for */
+	VacuumLeaf wave[READ_TOGETHER_MAX];
 	EmptyRanges empty; /* where leaves were left without an entry */
 };
 

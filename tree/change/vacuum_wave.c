@@ -2,7 +2,7 @@
  * vacuum_wave.c
  *		Many leaves of a vacuum's walk at once.
  *
- *		choose		the leaf at hand and those behind it, as a copy of their parent names them
+ *		choose		the leaf at hand and those behind it, as copies of their parents name them
  *		READs		one wave, with nothing held
  *		tile		the authority is the leaves': each is the right sibling of the one before it, and begins where that one ends
  *		judge		with nothing held
@@ -11,7 +11,7 @@
  *					its slot?
  *		WRITEs		one wave
  *
- * A copy of the parent may have any age within the tree's epoch: the leaves that it names are leaves of the tree. The
+ * A copy of a parent may have any age within the tree's epoch: the leaves that it names are leaves of the tree. The
  * leaves of a wave are read in no order, and tile nevertheless: an entry that moves goes to a new leaf on the right
  * of its own, and then the copy of one of the two shows that a leaf lies between.
  *
@@ -104,19 +104,40 @@ parent_find(TreeVacuum *vacuum, uint32_t *place)
 	return status;
 }
 
-/* The current leaf and those behind it. *count is 0 if no parent names it. */
+/*
+ * Takes children of the parent's copy, from number `place` on, into the wave.  Whether there is room for those of the next parent, and
+ * something is gained by that: where a memory node is mapped nobody waits for it.
+ */
+static bool
+parent_take(TreeVacuum *vacuum, uint32_t place, int *count)
+{
+	const NodeGeometry *g = &vacuum->tree->geometry;
+	TreeClient *client = vacuum->tree->client;
+
+	for (; place < node_count(vacuum->parent) && *count < vacuum->depth; place++)
+		vacuum->wave[(*count)++].pointer = vacuum->parent[inner_cell_word(g, place)];
+	return *count < vacuum->depth && vacuum->parent[HEADER_RIGHT] != POINTER_NONE &&
+	       access_endpoint(client, pointer_memory_node(vacuum->next)) != NULL &&
+	       !access_is_mapped(client, pointer_memory_node(vacuum->next));
+}
+
+/* The current leaf and those behind it, as long as their parents are to be had. *count is 0 if no parent names it. */
 static TreeStatus
 wave_choose(TreeVacuum *vacuum, int *count)
 {
-	const NodeGeometry *g = &vacuum->tree->geometry;
 	uint32_t place;
 	TreeStatus status = parent_find(vacuum, &place);
 
 	*count = 0;
-	if (status != TREE_OK || !vacuum->parent_known)
+	if (status != TREE_OK || !vacuum->parent_known || place == node_count(vacuum->parent))
 		return status;
-	for (; place < node_count(vacuum->parent) && *count < vacuum->depth; place++)
-		vacuum->wave[(*count)++].pointer = vacuum->parent[inner_cell_word(g, place)];
+	while (parent_take(vacuum, place, count))
+	{
+		status = parent_copy(vacuum, vacuum->parent[HEADER_RIGHT]);
+		if (status != TREE_OK || !vacuum->parent_known)
+			return status;
+		place = 0;
+	}
 	return TREE_OK;
 }
 
@@ -152,19 +173,22 @@ wave_adapt(TreeVacuum *vacuum, int read)
 	if ((int) vacuum->wave_count < read / 2)
 		vacuum->depth = vacuum->depth > 2 ? vacuum->depth / 2 : 1;
 	else
-		vacuum->depth = read_ahead_deepen(vacuum->depth);
+		vacuum->depth = vacuum->depth * 2 < vacuum->most ? vacuum->depth * 2 : vacuum->most;
+	/* The parent's copy is of the leaves at the wave's end. */
+	if ((int) vacuum->wave_count < read)
+		vacuum->parent_known = false;
 }
 
 static TreeStatus
 wave_read(TreeVacuum *vacuum, int count)
 {
-	uint64_t pointers[READ_AHEAD_MAX] = {0};
-	uint64_t *images[READ_AHEAD_MAX] = {NULL};
-	NodeVerdict verdicts[READ_AHEAD_MAX];
-	LeafKey keys[READ_AHEAD_MAX];
+	uint64_t pointers[READ_TOGETHER_MAX];
+	uint64_t *images[READ_TOGETHER_MAX];
+	NodeVerdict verdicts[READ_TOGETHER_MAX];
+	LeafKey keys[READ_TOGETHER_MAX];
 	TreeStatus status;
 
-	assert(count > 0 && count <= READ_AHEAD_MAX);
+	assert(count > 0 && count <= vacuum->most);
 	for (int i = 0; i < count; i++)
 	{
 		pointers[i] = vacuum->wave[i].pointer;

@@ -48,14 +48,14 @@ static TreeStatus
 read_leaves(Tree *tree, const uint64_t *pointers, int count, uint64_t *const *images, NodeVerdict *verdicts,
             LeafKey *keys, bool keep)
 {
-	uint64_t *missed_images[READ_AHEAD_MAX];
-	uint64_t missed[READ_AHEAD_MAX];
-	NodeVerdict judged[READ_AHEAD_MAX];
-	int places[READ_AHEAD_MAX];
+	uint64_t *missed_images[READ_TOGETHER_MAX];
+	uint64_t missed[READ_TOGETHER_MAX];
+	NodeVerdict judged[READ_TOGETHER_MAX];
+	int places[READ_TOGETHER_MAX];
 	int misses;
 	TreeStatus status;
 
-	assert(count > 0 && count <= READ_AHEAD_MAX);
+	assert(count > 0 && count <= READ_TOGETHER_MAX);
 	for (int i = 0; i < count; i++)
 	{
 		keys[i] = leaf_cache_key(tree, pointers[i]);
@@ -83,7 +83,7 @@ TreeStatus
 leaf_cache_read_leaves(Tree *tree, const uint64_t *pointers, int count, uint64_t *const *images,
                        NodeVerdict *verdicts)
 {
-	LeafKey keys[READ_AHEAD_MAX];
+	LeafKey keys[READ_TOGETHER_MAX];
 
 	if (tree->client->shared->leaves == NULL)
 		return access_read_leaves(tree, pointers, count, images, verdicts);

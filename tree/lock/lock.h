@@ -46,7 +46,7 @@ access_read_whole(Tree *tree, uint64_t pointer, int level, uint64_t *image)
 }
 
 /*
- * READs of up to READ_AHEAD_MAX leaves, in flight together: one chain, or a wave of chains to all of their memory
+ * READs of up to READ_TOGETHER_MAX leaves, in flight together: one chain, or a wave of chains to all of their memory
  * nodes. verdicts[i] is node_check() of each, and NODE_STALE for a node that is not a leaf (the root). Each image has
  * room for tree_node_bytes(pointer, 0). Leaves whose wave was lost count as torn.
  */

@@ -243,7 +243,7 @@ access_read_leaves(Tree *tree, const uint64_t *pointers, int count, uint64_t *co
 	Wave *wave = NULL;
 	TreeStatus status = TREE_OK;
 
-	assert(count > 0 && count <= READ_AHEAD_MAX);
+	assert(count > 0 && count <= READ_TOGETHER_MAX);
 	assert(!client->holding);
 	for (int i = 0; i < count; i++)
 		if (pointer_memory_node(pointers[i]) >= client->options.nodes)

@@ -234,6 +234,8 @@ mutate vacuum_wave_believes_torn_leaves test_damage wave_tile \
 	's/verdicts\[tiled\] == NODE_GOOD/verdicts[tiled] != NODE_STALE/'
 mutate vacuum_wave_goes_one_by_one test_vacuum=--network wave_places \
 	's/(wave_places\(const TreeVacuum \*vacuum\)\n\{\n)/$1\treturn 0;\n/'
+mutate vacuum_wave_of_one_parent test_bulk_wave=--network parent_take \
+	's/return \*count < vacuum->depth &&/return false \&\&/'
 mutate vacuum_wave_reads_twice test_vacuum=--cached locked_known \
 	's/if \(!leaf_cache_unwritten\(tree, &leaf->key\)\)/if (true)/'
 mutate vacuum_wave_trusts_judgment test_vacuum=--network leaf_add \
