@@ -51,10 +51,17 @@ char	   *sherman_key_file = NULL;
 int			sherman_on_unavailable = SHERMAN_UNAVAILABLE_ERROR;
 int			sherman_gone_after_s = DEFAULT_GONE_AFTER_S;
 int			sherman_failover_after_ms = DEFAULT_FAILOVER_AFTER_MS;
+int			sherman_take_over_mode = SHERMAN_TAKE_OVER_MANUAL;
 
 static const struct config_enum_entry on_unavailable_names[] = {
 	{"error", SHERMAN_UNAVAILABLE_ERROR, false},
 	{"break", SHERMAN_UNAVAILABLE_BREAK, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry take_over_names[] = {
+	{"manual", SHERMAN_TAKE_OVER_MANUAL, false},
+	{"auto", SHERMAN_TAKE_OVER_AUTO, false},
 	{NULL, 0, false}
 };
 
@@ -240,6 +247,12 @@ sherman_define_settings(void)
 							"\"sherman.attach_timeout\". What goes on has one copy until it is rebuilt.",
 							&sherman_failover_after_ms, DEFAULT_FAILOVER_AFTER_MS, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomEnumVariable("sherman.take_over",
+							 "Whether a standby that is promoted takes over the indexes of its primary by itself.",
+							 "\"auto\" does, and so shuts the old primary out of the memory nodes. With \"manual\" "
+							 "sherman_take_over() has to be called before.",
+							 &sherman_take_over_mode, SHERMAN_TAKE_OVER_MANUAL, take_over_names,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("sherman.heal",
 							 "Heals indexes that were changed before the server ended unclean.",
 							 "Off breaks them: they must be rebuilt. It counts when a memory node is attached.",

@@ -37,6 +37,7 @@ extern int	sherman_collect_interval_s;		/* sherman.collect_interval */
 extern int	sherman_on_unavailable;			/* sherman.on_unavailable: ShermanOnUnavailable */
 extern int	sherman_gone_after_s;			/* sherman.gone_after: -1 = never */
 extern int	sherman_failover_after_ms;
+extern int	sherman_take_over_mode;		/* sherman.take_over: ShermanTakeOverMode */
 extern bool sherman_auto_rebuild;		/* sherman.auto_rebuild */
 extern bool sherman_enable_lookahead;	/* sherman.enable_lookahead */
 extern double sherman_round_trip_cost;	/* sherman.round_trip_cost: in the planner's units, -1 = as measured */
@@ -55,6 +56,12 @@ typedef enum ShermanOnUnavailable
 	SHERMAN_UNAVAILABLE_ERROR,
 	SHERMAN_UNAVAILABLE_BREAK
 } ShermanOnUnavailable;
+
+typedef enum ShermanTakeOverMode
+{
+	SHERMAN_TAKE_OVER_MANUAL,
+	SHERMAN_TAKE_OVER_AUTO
+} ShermanTakeOverMode;
 
 extern void sherman_define_settings(void);
 

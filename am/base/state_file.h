@@ -80,7 +80,8 @@ typedef enum ShermanTakeOver
 {
 	SHERMAN_TAKE_OVER_NOT,
 	SHERMAN_TAKE_OVER_WANTED,	/* when recovery ends */
-	SHERMAN_TAKE_OVER_CUT		/* recovery has ended: the launcher decides, before anything else */
+	SHERMAN_TAKE_OVER_CUT,		/* recovery has ended: the launcher decides, before anything else */
+	SHERMAN_TAKE_OVER_AUTOMATIC /* nobody has told it, but sherman.take_over does: the same with a cut, WANTED without */
 } ShermanTakeOver;
 
 /* The local state file: neither backups nor pg_rewind copy it. */
@@ -111,7 +112,7 @@ typedef struct ShermanLocal
 	uint32		moved;			/* 1 = the directory is at another place than before, and no memory node has shown yet
 								 * that it is no copy */
 	uint32		foreign_snapshot;	/* 1 = a snapshot of another history is in its place, and could not be set aside yet */
-	XLogRecPtr	cut;			/* if that is CUT: where the owner's WAL ends here; invalid = it is not known */
+	XLogRecPtr	cut;			/* if recovery has ended: where the owner's WAL ends here; invalid = it is not known */
 	ShermanEpoch past[SHERMAN_EPOCHS_KEPT];	/* before the last one, ascending */
 	ShermanLocalNode node[TREE_MAX_NODES];
 	char		memory_path[MAXPGPATH]; /* of the embedded node, "" = it never ran */

@@ -43,12 +43,12 @@ static const char *const signal_files[] = {"backup_label", "recovery.signal", "s
 
 /* ---- the verdict ---- */
 
-static bool
-is_standby(void)
+bool
+sherman_is_standby(void)
 {
 	struct stat file;
 
-	return stat("standby.signal", &file) == 0;
+	return stat(STANDBY_SIGNAL_FILE, &file) == 0;
 }
 
 static bool
@@ -252,10 +252,7 @@ sherman_recovery_start(ShermanShared *shared)
 	found = sherman_local_read(SHERMAN_LOCAL_FILE, local);
 	found = found && local_is_ours(local, control->system_identifier, &changed);
 	shared->start = found ? judge(local, control) : SHERMAN_START_UNPROVEN;
-	shared->promoted = control->state == DB_IN_ARCHIVE_RECOVERY || control->state == DB_SHUTDOWNED_IN_RECOVERY || is_standby();
-	/* What an earlier run found in the WAL, and came to no decision by, must be there still. */
-	if (found && local->take_over == SHERMAN_TAKE_OVER_CUT)
-		local->take_over = SHERMAN_TAKE_OVER_WANTED;
+	shared->promoted = control->state == DB_IN_ARCHIVE_RECOVERY || control->state == DB_SHUTDOWNED_IN_RECOVERY || sherman_is_standby();
 	on_shmem_exit(record_clean_end, PointerGetDatum(shared));
 	if (IsBinaryUpgrade)
 		return;
@@ -280,6 +277,7 @@ sherman_recovery_start(ShermanShared *shared)
 		shared->node_held |= local->foreign_snapshot != 0;
 		if (sherman_embedded)
 			changed |= local_name_memory(local);
+		sherman_take_over_start(local);
 	}
 	if (changed)
 		(void) sherman_local_write(local);

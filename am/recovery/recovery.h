@@ -33,6 +33,8 @@ extern bool sherman_keep_file(const char *path, const char *why);
 
 /* ---- recovery.c ---- */
 
+/* Whether this server was started as a standby, and has not ended its recovery. */
+extern bool sherman_is_standby(void);
 /* In the startup hook: reads control file and state file, and judges the last end. */
 extern void sherman_recovery_start(struct ShermanShared *shared);
 /*
@@ -89,11 +91,13 @@ extern void sherman_history_adopt(const ShermanHistory *history, ShermanLocal *l
 
 /* ---- takeover.c ---- */
 
+/* At the start, in the postmaster: goes on with what an earlier run has left undecided, and looks at sherman.take_over. */
+extern void sherman_take_over_start(ShermanLocal *local);
 /*
- * When recovery, which was told to, has ended at `end` (invalid: that is not known): finds the place where the
- * owner's history was cut.
+ * When recovery has ended at `end`, in the startup process: notes where the owner's history was cut, if this server was told to take
+ * over, or does so by sherman.take_over.  False: it does not take over.
  */
-extern void sherman_take_over_at(ShermanLocal *local, XLogRecPtr end);
+extern bool sherman_take_over_end(ShermanLocal *local, XLogRecPtr end);
 /*
  * In the launcher, before anything is attached: takes over what is wanted, or says why not.  False: it is not
  * decided yet, and nothing may be attached.

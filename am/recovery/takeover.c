@@ -2,7 +2,7 @@
  * takeover.c
  *		Taking over a cut history: a standby, or a server that is restored to a point in time, takes the
  *		indexes of the one that it is a copy of when its recovery ends, if it was told to
- *		(sherman_take_over()).
+ *		(sherman_take_over()); a standby by itself where sherman.take_over says so.
  *
  * Its tables are those of the owner up to the place where its own history begins. The page of history (history.c) is
  * what the owner's state file said there. So the server goes on from it as the owner itself would behind a crash in
@@ -153,6 +153,11 @@ sherman_take_over(PG_FUNCTION_ARGS)
 		refuse_own_history();
 	if (PG_GETARG_BOOL(0))
 		look_at_history();
+	else if (sherman_take_over_mode == SHERMAN_TAKE_OVER_AUTO)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("this server takes over when it is promoted, as \"sherman.take_over\" is \"auto\""),
+				 errhint("ALTER SYSTEM SET sherman.take_over = 'manual'; SELECT pg_reload_conf();")));
 	sherman_crash_point("take over", true);
 	if (!note_wish(PG_GETARG_BOOL(0)))
 		ereport(ERROR, (errcode(ERRCODE_IO_ERROR), errmsg("the state file of sherman indexes cannot be written")));
@@ -164,14 +169,58 @@ sherman_take_over(PG_FUNCTION_ARGS)
 
 /* ---- recovery ends ---- */
 
+/*
+ * What sherman.take_over says of a server that nobody has told.  A standby is promoted to take its primary's place; who restores a
+ * backup to a point in time may do so beside the living owner.
+ */
+static void
+follow_setting(ShermanLocal *local)
+{
+	bool		automatic = sherman_take_over_mode == SHERMAN_TAKE_OVER_AUTO && !sherman_embedded && sherman_is_standby();
+
+	if (automatic && local->take_over == SHERMAN_TAKE_OVER_NOT)
+	{
+		local->take_over = SHERMAN_TAKE_OVER_AUTOMATIC;
+		local->cut = InvalidXLogRecPtr;
+	}
+	else if (!automatic && local->take_over == SHERMAN_TAKE_OVER_AUTOMATIC)
+		local->take_over = SHERMAN_TAKE_OVER_NOT;
+}
+
 void
-sherman_take_over_at(ShermanLocal *local, XLogRecPtr end)
+sherman_take_over_start(ShermanLocal *local)
+{
+	/* What an earlier run found in the WAL, and came to no decision by, must be there still. */
+	if (local->take_over == SHERMAN_TAKE_OVER_CUT)
+		local->take_over = SHERMAN_TAKE_OVER_WANTED;
+	/* With a cut it was promoted; but for one that is a standby still, whose setting counts when it is promoted again. */
+	if (local->take_over == SHERMAN_TAKE_OVER_AUTOMATIC)
+		local->take_over = sherman_is_standby() || XLogRecPtrIsInvalid(local->cut) ? SHERMAN_TAKE_OVER_NOT : SHERMAN_TAKE_OVER_WANTED;
+	follow_setting(local);
+}
+
+/*
+ * Finds the place where the owner's history was cut, behind a recovery that has ended at `end` (invalid: that is not known).
+ */
+static void
+find_cut(ShermanLocal *local, XLogRecPtr end)
 {
 	ShermanHistory history;
 	XLogRecPtr	from;
 
-	local->take_over = SHERMAN_TAKE_OVER_CUT;
+	if (local->take_over == SHERMAN_TAKE_OVER_WANTED)
+		local->take_over = SHERMAN_TAKE_OVER_CUT;
 	local->cut = sherman_history_read(&history, &from) ? sherman_wal_cut(from, end) : InvalidXLogRecPtr;
+}
+
+bool
+sherman_take_over_end(ShermanLocal *local, XLogRecPtr end)
+{
+	follow_setting(local);
+	if (local->take_over == SHERMAN_TAKE_OVER_NOT)
+		return false;
+	find_cut(local, end);
+	return true;
 }
 
 /* ---- the launcher ---- */
@@ -226,8 +275,8 @@ sherman_take_over_round(void)
 	/* A session with a pinned buffer is in a transaction. */
 	StartTransactionCommand();
 	/* Recovery had nothing to do, or could not write it down: the first start behind the page's record is ours. */
-	if (local.take_over == SHERMAN_TAKE_OVER_WANTED)
-		sherman_take_over_at(&local, InvalidXLogRecPtr);
+	if (local.take_over != SHERMAN_TAKE_OVER_CUT && XLogRecPtrIsInvalid(local.cut))
+		find_cut(&local, InvalidXLogRecPtr);
 	failure = adopt(&local);
 	CommitTransactionCommand();
 	local.take_over = SHERMAN_TAKE_OVER_NOT;

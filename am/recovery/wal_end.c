@@ -54,12 +54,9 @@ static bool recovery_tells = false;
 static void
 note_end_of_recovery(ShermanShared *shared)
 {
-	if (shared->local.take_over == SHERMAN_TAKE_OVER_WANTED)
-	{
-		sherman_take_over_at(&shared->local, GetXLogReplayRecPtr(NULL));
-		/* If that fails the launcher looks into the WAL, if it is there still. */
+	/* If the write fails the launcher looks into the WAL, if it is there still. */
+	if (sherman_take_over_end(&shared->local, GetXLogReplayRecPtr(NULL)))
 		(void) sherman_local_write(&shared->local);
-	}
 	if (shared->end_awaited != SHERMAN_AWAITED_RECOVERY)
 		return;
 	sherman_epoch_end(&shared->local, GetXLogReplayRecPtr(NULL), SHERMAN_KNOWN_RECOVERY);

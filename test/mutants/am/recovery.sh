@@ -64,3 +64,11 @@ mutate border_not_looked_for t/041_takeover read_on \
 	's/if \(is_border\(reader\)\)\n\t\t\treturn/if (is_border(reader) \&\& end == InvalidXLogRecPtr)\n\t\t\treturn/'
 mutate wal_not_missed t/041_takeover wal_look \
 	's/volatile XLogRecPtr found = InvalidXLogRecPtr;/volatile XLogRecPtr found = end;/'
+mutate restored_backup_takes_over t/041_takeover_auto follow_setting \
+	's/ && sherman_is_standby\(\);/;/'
+mutate setting_of_the_start_counts t/041_takeover_auto sherman_take_over_end \
+	's/\tfollow_setting\(local\);\n//'
+mutate setting_of_the_end_counts t/041_takeover_auto sherman_take_over_start \
+	's/\tfollow_setting\(local\);\n//'
+mutate automatic_cut_forgotten t/041_takeover_auto sherman_take_over_start \
+	's/ \? SHERMAN_TAKE_OVER_NOT : SHERMAN_TAKE_OVER_WANTED/ ? SHERMAN_TAKE_OVER_NOT : SHERMAN_TAKE_OVER_NOT/'
