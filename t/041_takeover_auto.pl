@@ -146,6 +146,7 @@ $third->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'n
 like($stderr, qr/08006/, 'before it is decided whose the index is no change is skipped');
 $third->stop('immediate');
 $third->adjust_conf('postgresql.conf', 'max_worker_processes', '8');
+$third->adjust_conf('postgresql.conf', 'hot_standby', 'on');
 $third->adjust_conf('postgresql.conf', 'sherman.attach_timeout', '60s');
 $third->start;
 wait_attached($third);

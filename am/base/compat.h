@@ -23,6 +23,7 @@
 #include "nodes/pathnodes.h"
 #include "optimizer/restrictinfo.h"
 #include "replication/message.h"
+#include "replication/walsender_private.h"
 #include "storage/bufmgr.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
@@ -70,6 +71,19 @@ compat_wal_end(void)
 	return LogLogicalMessage("sherman", "", 0, false, false);
 #else
 	return LogLogicalMessage("sherman", "", 0, false);
+#endif
+}
+
+/*
+ * Whether there are synchronous standbys to wait for, by synchronous_standby_names; with SyncRepLock held.
+ */
+static inline bool
+compat_standbys_defined(void)
+{
+#if defined(SYNC_STANDBY_DEFINED)
+	return (WalSndCtl->sync_standbys_status & SYNC_STANDBY_DEFINED) != 0;
+#else
+	return WalSndCtl->sync_standbys_defined;
 #endif
 }
 

@@ -89,6 +89,7 @@ typedef enum ShermanWait
 	SHERMAN_WAIT_UNIQUE_CHECK,	/* for a session that adds a key of the same part */
 	SHERMAN_WAIT_PARALLEL_SCAN, /* for another worker of a parallel scan */
 	SHERMAN_WAIT_LAUNCHER,		/* for what the launcher was asked for */
+	SHERMAN_WAIT_STANDBYS,		/* for synchronous standbys to flush WAL */
 	SHERMAN_WAIT_RECOVERY,		/* for the end of recovery, or of a WAL position */
 	SHERMAN_WAIT_DATABASE_WORKER,	/* for a worker that is to leave a database */
 	SHERMAN_WAIT_LAUNCHER_MAIN, /* the launcher, between its rounds */
@@ -215,6 +216,14 @@ extern TreeCrashPoint *sherman_client_crash_point(void);
 /* Has this called whenever crash points begin to be counted, or are no more; in place of an earlier one. */
 extern void sherman_crash_points_watch(void (*changed) (void));
 #endif
+
+/* ---- durable.c ---- */
+
+/*
+ * Flushes WAL up to `end`, and waits until synchronous standbys have flushed it, if this process's commits would wait for them: for what
+ * must not be undone by a promotion, either.  Interrupts are served meanwhile: nothing may be locked at a memory node.
+ */
+extern void sherman_flush_to_standbys(XLogRecPtr end);
 
 /* XLogFlush(), as a crash point. */
 static inline void

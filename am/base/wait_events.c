@@ -16,6 +16,7 @@ static const char *const names[] = {
 	[SHERMAN_WAIT_UNIQUE_CHECK] = "ShermanUniqueCheck",
 	[SHERMAN_WAIT_PARALLEL_SCAN] = "ShermanParallelScan",
 	[SHERMAN_WAIT_LAUNCHER] = "ShermanLauncher",
+	[SHERMAN_WAIT_STANDBYS] = "ShermanStandbys",
 	[SHERMAN_WAIT_RECOVERY] = "ShermanRecovery",
 	[SHERMAN_WAIT_DATABASE_WORKER] = "ShermanDatabaseWorker",
 	[SHERMAN_WAIT_LAUNCHER_MAIN] = "ShermanLauncherMain",

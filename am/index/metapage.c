@@ -290,7 +290,7 @@ sherman_metapage_adopt(Relation index, uint64 tree, uint64 previous, uint64 nonc
 		end = metapage_write(index, buffer, &meta);
 	}
 	if (RelationNeedsWAL(index))
-		sherman_flush(end);
+		sherman_flush_to_standbys(end);
 	return true;
 }
 

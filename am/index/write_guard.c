@@ -253,7 +253,7 @@ sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end)
 {
 	TreeRecord	record = {.removal_lsn = end,.removal_epoch = sherman_epoch()};
 
-	sherman_flush(end);
+	sherman_flush_to_standbys(end);
 	sherman_record_note(index, relation, &record);
 	index->proven = (TreeWalPosition) {.epoch = record.removal_epoch, .lsn = end};
 	tree_removal_proven(index->tree, &index->proven);

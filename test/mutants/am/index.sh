@@ -90,3 +90,7 @@ mutate removal_not_flushed t/038_invariants sherman_prove_removal \
 	's/\tsherman_flush\(end\);\n//'
 mutate wal_position_behind_its_row t/031_heal make_wal_position \
 	's/wal->lsn = \(lsn \+ WAL_SLACK - 1\) \/ WAL_SLACK \* WAL_SLACK;/wal->lsn = 1 + 0 * lsn \/ WAL_SLACK;/'
+mutate removal_before_standbys_have_it t/041_takeover_synchronous sherman_prove_removal \
+	's/sherman_flush_to_standbys\(end\)/sherman_flush(end)/'
+mutate first_change_before_standbys_have_it t/041_takeover_synchronous sherman_metapage_adopt \
+	's/sherman_flush_to_standbys\(end\)/sherman_flush(end)/'

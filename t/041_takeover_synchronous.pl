@@ -1,0 +1,151 @@
+
+# With a synchronous standby no promotion costs an index: entries are removed, and an index is changed for the first time in a run, only when
+# the standby has the WAL of it. The standby's WAL receiver is stopped meanwhile, so that nothing gets there.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use IPC::Run;
+use Msd;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Sherman;
+use Test::More;
+
+my $msd = Msd->new('a', size => 64);
+my $primary = new_cluster('primary',
+	allows_streaming => 1,
+	conf => "sherman.attach_timeout = 60s\nsherman.take_over = auto\nsherman.auto_rebuild = off\nwal_sender_timeout = 0\nwal_receiver_timeout = 0\n"
+	  . "sherman.memory_nodes = '"
+	  . $msd->address . "'\n"
+	  . Msd::configuration());
+my ($out, $errors, $receiver);
+
+sub wait_attached
+{
+	my $server = shift;
+
+	$server->poll_query_until('postgres', q{SELECT NOT pg_is_in_recovery() AND (SELECT bool_or(state = 'attached') FROM sherman_stat_memory_nodes)}) or die 'not attached';
+	return;
+}
+
+# A standby that commits wait for, once the launcher's note of the primary's run has come to it.
+sub synchronous_standby
+{
+	my $name = shift;
+	my $offset = -s $primary->logfile;
+	my $standby = PostgreSQL::Test::Cluster->new($name);
+
+	$primary->backup($name);
+	$standby->init_from_backup($primary, $name, has_streaming => 1);
+	$standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
+	$standby->start;
+	my $redo = $primary->safe_psql('postgres', 'CHECKPOINT; SELECT redo_lsn FROM pg_control_checkpoint()');
+	$primary->wait_for_log(qr/sherman: a checkpoint has begun at \Q$redo\E/, $offset);
+	$primary->safe_psql('postgres', "ALTER SYSTEM SET synchronous_standby_names = '$name'");
+	$primary->reload;
+	$primary->poll_query_until('postgres', q{SELECT sync_state = 'sync' FROM pg_stat_replication}) or die 'not synchronous';
+	$primary->wait_for_catchup($standby);
+	return $standby;
+}
+
+sub stop_receiver
+{
+	my $standby = shift;
+
+	$receiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
+	kill 'STOP', $receiver;
+	return;
+}
+
+# A statement that waits for the standby.
+sub waits
+{
+	my ($what, $sql) = @_;
+	my $run = IPC::Run::start([ 'psql', '-XAtq', '-d', $primary->connstr('postgres'), '-c', $sql ], '>', \$out, '2>', \$errors);
+
+	ok($primary->poll_query_until('postgres', qq{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND query = \$\$$sql\$\$}),
+		"$what waits for the standby");
+	return $run;
+}
+
+sub is_whole
+{
+	my ($server, $what) = @_;
+
+	isnt(state_of($server, 'rows_id'), 'broken', "$what: the index is not broken");
+	index_agrees($server, $what);
+	is($server->safe_psql('postgres', q{SELECT sherman_heal('rows_id')}), '0', "$what: it is healed");
+	is(check_index($server, 'rows_id'), '0', "$what: it is whole");
+	return;
+}
+
+sub promote_instead_of
+{
+	my ($standby) = @_;
+
+	$primary->stop('immediate');
+	kill 'CONT', $receiver;
+	$standby->promote;
+	wait_attached($standby);
+	return;
+}
+
+$primary->safe_psql(
+	'postgres', q{
+	CREATE TABLE rows (id int, word text);
+	INSERT INTO rows SELECT g, md5(g::text) FROM generate_series(1, 3000) g;
+	CREATE INDEX rows_id ON rows USING sherman (id);
+});
+
+#
+# VACUUM. What the standby has not is a DELETE whose commit did not wait.
+#
+my $first = synchronous_standby('alpha');
+stop_receiver($first);
+$primary->safe_psql('postgres', 'SET synchronous_commit = local; DELETE FROM rows WHERE id % 2 = 0');
+my $vacuum = waits('VACUUM', 'VACUUM rows');
+$primary->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query = 'VACUUM rows'});
+$vacuum->finish;
+like($errors, qr/canceling statement due to user request/, 'it can be canceled');
+is(check_index($primary, 'rows_id'), '0', 'nothing was removed');
+$vacuum = waits('VACUUM again', 'VACUUM rows');
+promote_instead_of($first);
+$vacuum->finish;
+is($first->safe_psql('postgres', 'SELECT count(*) FROM rows'), '3000', 'the promoted server has the rows');
+is_whole($first, 'VACUUM beside a promotion');
+
+#
+# The first change in a run. The launcher's own note of the run is there; the index's metapage is not.
+#
+$primary = $first;
+my $second = synchronous_standby('beta');
+$primary->safe_psql('postgres', q{ALTER SYSTEM SET synchronous_standby_names = ''});
+$primary->restart;
+wait_attached($primary);
+$primary->safe_psql('postgres', q{ALTER SYSTEM SET synchronous_standby_names = 'beta'});
+$primary->reload;
+$primary->poll_query_until('postgres', q{SELECT sync_state = 'sync' FROM pg_stat_replication}) or die 'not synchronous';
+$primary->wait_for_catchup($second);
+stop_receiver($second);
+my $insert = waits('the first INSERT since the start', q{INSERT INTO rows VALUES (5000, 'first')});
+promote_instead_of($second);
+$insert->finish;
+is($second->safe_psql('postgres', 'SELECT count(*) FROM rows'), '3000', 'the promoted server has not the row');
+is_whole($second, 'an INSERT beside a promotion');
+
+#
+# Who does not wait for the standby at the commit does not wait for it before.
+#
+$primary = $second;
+my $third = synchronous_standby('gamma');
+stop_receiver($third);
+$primary->safe_psql('postgres', q{SET synchronous_commit = local; DELETE FROM rows WHERE id % 3 = 0});
+is($primary->safe_psql('postgres', q{SET synchronous_commit = local; VACUUM rows; SELECT count(*) FROM rows WHERE id % 3 = 0}), '0', 'with synchronous_commit = local VACUUM does not wait');
+kill 'CONT', $receiver;
+
+$third->stop;
+$primary->stop;
+done_testing();
