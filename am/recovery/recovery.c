@@ -43,14 +43,6 @@ static const char *const signal_files[] = {"backup_label", "recovery.signal", "s
 
 /* ---- the verdict ---- */
 
-bool
-sherman_is_standby(void)
-{
-	struct stat file;
-
-	return stat(STANDBY_SIGNAL_FILE, &file) == 0;
-}
-
 static bool
 signal_file_exists(void)
 {

@@ -33,8 +33,6 @@ extern bool sherman_keep_file(const char *path, const char *why);
 
 /* ---- recovery.c ---- */
 
-/* Whether this server was started as a standby, and has not ended its recovery. */
-extern bool sherman_is_standby(void);
 /* In the startup hook: reads control file and state file, and judges the last end. */
 extern void sherman_recovery_start(struct ShermanShared *shared);
 /*
@@ -91,6 +89,8 @@ extern void sherman_history_adopt(const ShermanHistory *history, ShermanLocal *l
 
 /* ---- takeover.c ---- */
 
+/* Whether this server was started as a standby, and has not ended its recovery. */
+extern bool sherman_is_standby(void);
 /* At the start, in the postmaster: goes on with what an earlier run has left undecided, and looks at sherman.take_over. */
 extern void sherman_take_over_start(ShermanLocal *local);
 /*

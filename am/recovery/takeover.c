@@ -16,6 +16,8 @@
  */
 #include "am/base/sherman.h"
 
+#include <sys/stat.h>
+
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "access/xlogrecovery.h"
@@ -168,6 +170,14 @@ sherman_take_over(PG_FUNCTION_ARGS)
 }
 
 /* ---- recovery ends ---- */
+
+bool
+sherman_is_standby(void)
+{
+	struct stat file;
+
+	return stat(STANDBY_SIGNAL_FILE, &file) == 0;
+}
 
 /*
  * What sherman.take_over says of a server that nobody has told.  A standby is promoted to take its primary's place; who restores a
