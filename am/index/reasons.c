@@ -17,7 +17,7 @@ static const char *const reason_texts[] = {
 	[SHERMAN_REASON_UNCLEAN] = "the server or the memory node ended unclean after the index was changed",
 	[SHERMAN_REASON_MEMORY_LOST] = "the memory node's memory is not the one that the index was built in: it was lost, or this server is a "
 	"promoted standby, a restored backup or a copy",
-	[SHERMAN_REASON_OTHER_CLUSTER] = "the index belongs to another database cluster",
+	[SHERMAN_REASON_OTHER_CLUSTER] = "the index belongs to another database cluster, from which pg_upgrade or a copy of its files has brought it",
 	[SHERMAN_REASON_OTHER_DATABASE] = "the index was copied with its database",
 	[SHERMAN_REASON_TREE_MISSING] = "the memory node does not know the index's tree",
 	[SHERMAN_REASON_UNAVAILABLE] = "a change was skipped while the memory node was away",
