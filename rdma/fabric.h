@@ -184,12 +184,23 @@ typedef struct FabricOptions
 	const char
 		*key_file; /* of the tenant, for the network transports (keys.h); read at each connect, and only
 	                       * then; it outlives the fabric.  NULL: no key, for a memory node that wants none */
+	struct StreamContext
+		*tls; /* fabric_tls_open()'s, lent; NULL: the fabric makes its own, if it needs one */
 	const struct FabricProxy *proxy; /* for "proxy:" addresses (proxy.h), else NULL */
 	const struct FabricTransport
 		*transport; /* one more than there are (transport.h): the simulator's; else NULL */
 } FabricOptions;
 
 #define FABRIC_DEFAULT_TIMEOUT_MS 10000u
+
+/*
+ * Makes what fabrics of this process, and of those that are forked from it, need for connections with a key,
+ * whichever the key: OpenSSL reads its configuration and finds its algorithms, which takes several times as long as
+ * a connection. No process's exit takes longer by it, as by OpenSSL's own first use. NULL: no memory.
+ */
+extern struct StreamContext *fabric_tls_open(void);
+/* Behind all fabrics that have it.  NULL is fine. */
+extern void fabric_tls_close(struct StreamContext *tls);
 
 /*
  * Opens the fabric for this process.  Cheap: nothing is connected.  FABRIC_NO_MEMORY.

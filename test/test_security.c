@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <openssl/ssl.h>
+
 #include "support/hostile_node.h"
 
 #define ENEMY 666u
@@ -79,6 +81,44 @@ test_keys(void **state)
 	hostile_node_expect_log(&node, "does not speak TLS");
 	raw_close(&raw);
 	unlink(path);
+	witness_expect(&node.witness, 3);
+}
+
+/* Contexts of OpenSSL that this process has made since they are counted. */
+static int contexts_made;
+
+static void
+count_context(void *parent, void *pointer, CRYPTO_EX_DATA *data, int index, long number, void *argument)
+{
+	contexts_made++;
+}
+
+/* What connections have in common is lent to fabrics, here and in a process that is forked, and outlives them. */
+static void
+test_lent_tls(void **state)
+{
+	struct StreamContext *tls = fabric_tls_open();
+	FabricOptions options = {.key_file = node.process.key_file, .tls = tls};
+	TestChannel channel;
+	pid_t child;
+
+	assert_non_null(tls);
+	assert_true(SSL_CTX_get_ex_new_index(0, NULL, count_context, NULL, NULL) >= 0);
+	assert_int_equal(try_key_file(node.process.key_file), FABRIC_OK);
+	assert_int_equal(contexts_made, 1);
+	for (int i = 0; i < 2; i++)
+	{
+		assert_int_equal(channel_try_open(&channel, node.process.network_address, ENEMY, 0, &options),
+		                 FABRIC_OK);
+		channel_close(&channel);
+	}
+	child = start_child();
+	if (child == 0)
+		_exit(channel_try_open(&channel, node.process.network_address, ENEMY, 0, &options) != FABRIC_OK ||
+		      contexts_made != 1);
+	assert_int_equal(wait_for_child(child), 0);
+	assert_int_equal(contexts_made, 1);
+	fabric_tls_close(tls);
 	witness_expect(&node.witness, 3);
 }
 
@@ -659,6 +699,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		KEYED(test_keys),
+		KEYED(test_lent_tls),
 		OPEN(test_key_without_need),
 		KEYED(test_replayed_session),
 		KEYED(test_truncated_session),

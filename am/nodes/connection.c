@@ -61,6 +61,7 @@ static struct
 	uint64		wait_ended;		/* of its last sleep; 0 = it is over */
 	uint64		waited_us;		/* in all, as far as it was measured */
 	uint64		silence;		/* since when no memory node has answered, for tree and fabric */
+	struct StreamContext *tls;	/* the postmaster's, which all its children have; NULL: it made none */
 	char		key_file[MAXPGPATH];	/* the setting's own may be freed while a connection refers to it */
 } connection;
 
@@ -249,8 +250,16 @@ sherman_fabric_options(FabricOptions *options, uint32 incarnation)
 	options->incarnation = incarnation;
 	strlcpy(connection.key_file, sherman_key_file, sizeof(connection.key_file));
 	options->key_file = connection.key_file[0] != '\0' ? connection.key_file : NULL;
+	options->tls = connection.tls;
 	/* The launcher has to reach memory nodes whatever the workers do. */
 	options->proxy = connection.launcher ? NULL : sherman_connection_proxy(sleep_for_worker);
+}
+
+void
+sherman_connection_prepare(void)
+{
+	if (connection.tls == NULL && sherman_key_file[0] != '\0' && sherman_nodes_are_remote(sherman_memory_node_list))
+		connection.tls = fabric_tls_open();
 }
 
 /* ---- connections to memory nodes ---- */

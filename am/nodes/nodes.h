@@ -44,6 +44,11 @@ extern TreeClient *sherman_connection_if_open(void);
 /* How long this process slept for memory nodes while sherman_traffic_measured was set, in microseconds. */
 extern uint64 sherman_connection_waited_us(void);
 extern void sherman_connection_close(void);
+/*
+ * In the postmaster: what connections with a key need before there is one, so that it is not each session that makes it.  Without it, as where
+ * the key file was set later, each does.
+ */
+extern void sherman_connection_prepare(void);
 /* Gives up connections to memory nodes that were attached anew. No call of the tree is in progress. */
 extern void sherman_connection_refresh(void);
 /* At the end of a transaction. */

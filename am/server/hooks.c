@@ -151,6 +151,7 @@ start_shared_memory(void)
 	initialize_shared(shared);
 	LWLockRelease(AddinShmemInitLock);
 
+	sherman_connection_prepare();
 	sherman_recovery_start(shared);
 	sherman_pool_start(shared);
 	sherman_shared = shared;

@@ -71,7 +71,8 @@ struct Fabric
 {
 	FabricOptions options;
 	FabricEndpoint *endpoints; /* list of the open ones */
-	struct StreamContext *tls; /* of all connections with a key; NULL: there was none yet */
+	struct StreamContext
+		*tls; /* of all connections with a key: options.tls, or its own; NULL: there was none yet */
 	char detail[FABRIC_DETAIL_BYTES];
 };
 

@@ -24,6 +24,7 @@ fabric_open(const FabricOptions *options, Fabric **fabric)
 		return FABRIC_NO_MEMORY;
 	if (options != NULL)
 		opened->options = *options;
+	opened->tls = opened->options.tls;
 	if (opened->options.operation_timeout_ms == 0)
 		opened->options.operation_timeout_ms = FABRIC_DEFAULT_TIMEOUT_MS;
 	if (opened->options.connect_timeout_ms == 0)
@@ -41,8 +42,22 @@ fabric_close(Fabric *fabric)
 		return;
 	while (fabric->endpoints != NULL)
 		fabric_disconnect(fabric->endpoints);
-	stream_context_close(fabric->tls);
+	if (fabric->tls != fabric->options.tls)
+		stream_context_close(fabric->tls);
 	free(fabric);
+}
+
+struct StreamContext *
+fabric_tls_open(void)
+{
+	stream_prepare();
+	return stream_context_open();
+}
+
+void
+fabric_tls_close(struct StreamContext *tls)
+{
+	stream_context_close(tls);
 }
 
 FabricStatus

@@ -301,6 +301,13 @@ configure(SSL_CTX *tls)
 	       SSL_CTX_set_num_tickets(tls, 0) == 1 && SSL_CTX_set_max_early_data(tls, 0) == 1;
 }
 
+void
+stream_prepare(void)
+{
+	(void) OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
+	ERR_clear_error();
+}
+
 StreamContext *
 stream_context_open(void)
 {

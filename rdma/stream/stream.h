@@ -27,6 +27,11 @@ typedef struct Stream Stream;
  */
 typedef struct StreamContext StreamContext;
 
+/*
+ * Readies OpenSSL, if nobody in this process has used it yet, without what it does at the exit of a process: it would
+ * take itself to pieces in each one that is forked from this one, whether that has used it or not.
+ */
+extern void stream_prepare(void);
 /* NULL: no memory. */
 extern StreamContext *stream_context_open(void);
 /* NULL is fine. */

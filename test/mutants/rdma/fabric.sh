@@ -2,6 +2,10 @@
 
 mutate doubt_forgotten conformance 'chain_ended fabric_post fabric_reset' \
 	's/endpoint->doubt = true;/endpoint->doubt = false;/'
+mutate lent_tls_closed test_security fabric_close \
+	's/if \(fabric->tls != fabric->options\.tls\)\n\t\t//'
+mutate lent_tls_not_taken test_security fabric_open \
+	's/opened->tls = opened->options\.tls;//'
 mutate fault_tears_nothing test_fault is_torn \
 	's/return op->region == FABRIC_NODES &&/return false \&\& op->region == FABRIC_NODES \&\&/'
 mutate fault_delivers_what_the_caller_has_now test_fault hold_back \
