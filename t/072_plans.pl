@@ -1,6 +1,6 @@
 
 # What a plan asks memory nodes for: nothing, unless there is a path that would use an index of ours; the first such plan of a session
-# connects.  So it may find that the memory node is away, and goes on without the index.
+# connects if the launcher has heard nothing of late.  So it may find that the memory node is away, and goes on without the index.
 
 use strict;
 use warnings;
@@ -55,15 +55,22 @@ my $by_index = q{EXECUTE 'EXPLAIN SELECT * FROM rows WHERE id = 25000'};
 foreach my $life ('where it was built', 'behind a restart')
 {
 	is(steps_of(@elsewhere), '0 0 0 0', "$life: plans without a use for an index ask for nothing, and do not connect");
-	like(steps_of($elsewhere[0], $by_index, $by_index, $by_index, $elsewhere[1]), qr/^0 [1-9]\d* \d+ 0 0$/,
+	like(steps_of($elsewhere[0], $by_index, $by_index, $by_index, $elsewhere[1]), $life =~ /restart/ ? qr/^0 [1-9]\d* \d+ 0 0$/ : qr/^0 \d+ \d+ 0 0$/,
 		"$life: one that could use it does once, until it knows the way");
-	is(steps_of(($by_index) x 3, q{EXECUTE 'EXPLAIN SELECT * FROM rows WHERE id = 25000 AND other = 5'}) =~ s/^2 //r, '0 0 0',
-		"$life: a session that comes later connects, and that is all");
+	is(steps_of(($by_index) x 3, q{EXECUTE 'EXPLAIN SELECT * FROM rows WHERE id = 25000 AND other = 5'}), '0 0 0 0',
+		"$life: a session that comes later does not even connect");
 	$node->restart;
 	$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_stat_memory_nodes}) or die 'not attached';
 }
 
-# The memory node goes while a plan is about to connect: to the session that everything is still well.
+# The memory node goes while a plan is about to connect, as the launcher has heard nothing of late: to the session everything is still well.
+my $launcher = $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'sherman launcher'});
+kill 'STOP', $launcher;
+foreach my $try (1 .. 60)
+{
+	last if steps_of($by_index) ne '0';
+	sleep 1;
+}
 my $offset = -s $node->logfile;
 my ($out, $errors) = ('', '');
 my $run = IPC::Run::start(
@@ -72,6 +79,7 @@ my $run = IPC::Run::start(
 	'>', \$out, '2>', \$errors);
 $node->wait_for_log(qr/sherman\.debug_step: pause at step 1, before connect/, $offset);
 $msd->crash;
+kill 'CONT', $launcher;
 $node->poll_query_until('postgres', q{SELECT state = 'unreachable' FROM sherman_stat_memory_nodes}) or die 'reachable all the time';
 $node->reload;
 ok($run->finish, 'the query goes on');

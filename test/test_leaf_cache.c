@@ -477,6 +477,83 @@ test_places(void **state)
 	end();
 }
 
+static FabricEndpoint *lent; /* what environment.connect() gives; NULL: nothing */
+static int connects;         /* its calls */
+
+static FabricEndpoint *
+count_connect(void *argument, uint32_t node, char *detail)
+{
+	connects++;
+	strcpy(detail, "gone fishing");
+	return lent;
+}
+
+/* The fixture's client has no connection any more. */
+static void
+disconnect(bool vouched)
+{
+	connects = 0;
+	tree_client_reconnect(client.tree, 0);
+	if (vouched)
+		tree_client_vouch(client.tree, 0);
+}
+
+static TreeStatus
+look_up_number(uint32_t i)
+{
+	TreeKey key = key_of(i);
+
+	return look_up(&mine, &key);
+}
+
+/*
+ * A client that is not connected takes what there is in the cache if its caller vouches for the memory node, and connects
+ * for the rest.
+ */
+static void
+test_vouched(void **state)
+{
+	begin(&narrow, ROOMY, 100);
+	lent = client.tree->options.endpoints[0];
+	client.tree->options.environment.connect = count_connect;
+	fill(KEYS);
+	for (uint32_t i = 0; i < KEYS; i++)
+		(void) trips(&mine, i, true);
+
+	disconnect(true);
+	for (uint32_t i = 0; i < KEYS; i++)
+		assert_int_equal(trips(&mine, i, true), 0);
+	assert_int_equal(connects, 0);
+	leaf_cache_shared_reset(instance.shared);
+	assert_int_equal(trips(&mine, 7, true), 1);
+	assert_int_equal(trips(&mine, KEYS - 1, true), 1);
+	assert_int_equal(connects, 1);
+	assert_int_equal(trips(&mine, 7, true), 0);
+
+	/* Nobody vouches: the leaf is read. */
+	disconnect(false);
+	assert_int_equal(trips(&mine, 7, true), 1);
+	assert_int_equal(connects, 1);
+
+	/* A memory node that is closed gives nothing, whoever vouched for it. */
+	disconnect(true);
+	tree_node_close(instance.shared, 0);
+	assert_int_equal(look_up_number(7), TREE_UNREACHABLE);
+	assert_int_equal(connects, 0);
+	tree_node_open(other_client.tree, 0, 0);
+
+	/* Nor does one that does not let the client in, from then on. */
+	(void) trips(&theirs, 7, true);
+	lent = NULL;
+	disconnect(true);
+	assert_int_equal(look_up_number(7), TREE_OK);
+	assert_int_equal(look_up_number(KEYS / 2), TREE_UNREACHABLE);
+	assert_int_equal(look_up_number(7), TREE_UNREACHABLE);
+	assert_int_equal(connects, 2);
+	lent = client.endpoints[0];
+	end();
+}
+
 static void
 test_sizes(void **state)
 {
@@ -502,7 +579,7 @@ main(void)
 		cmocka_unit_test(test_hot),    cmocka_unit_test(test_scans),         cmocka_unit_test(test_guesses),
 		cmocka_unit_test(test_root),   cmocka_unit_test(test_conditions),    cmocka_unit_test(test_long),
 		cmocka_unit_test(test_closed), cmocka_unit_test(test_neighbors),     cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_places), cmocka_unit_test(test_fetched_ahead),
+		cmocka_unit_test(test_places), cmocka_unit_test(test_fetched_ahead), cmocka_unit_test(test_vouched),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

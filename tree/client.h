@@ -347,6 +347,12 @@ extern void tree_client_reconnect(TreeClient *client, uint32_t node);
 
 /* Connects now, if there is no connection yet. TREE_UNREACHABLE. */
 extern TreeStatus tree_client_connect(TreeClient *client, uint32_t node);
+
+/*
+ * Until the client connects to this memory node, or fails to, it may use what the cache of leaves has of it: the caller knows that the
+ * memory node is there, and that this instance has it.
+ */
+extern void tree_client_vouch(TreeClient *client, uint32_t node);
 /* The capabilities agreed with a memory node; NULL: it is not connected. */
 extern const FabricCapabilities *tree_client_capabilities(const TreeClient *client, uint32_t node);
 

@@ -118,6 +118,7 @@ struct TreeClient
 		doubt; /* bit per memory node: its channel has an indeterminate chain, nothing more is sent there */
 	uint64_t
 		leaf_sums[2];  /* bit per memory node: its leaves carry sums; whose cells cross no line, and others */
+	uint64_t vouched;  /* bit per memory node: not connected yet, tree_client_vouch() */
 	uint32_t trouble;  /* bit per memory node: for tree_client_trouble() */
 	uint64_t silence;  /* options.silence points here, if not to the caller's */
 	bool holding;      /* between environment.hold and resume */

@@ -48,7 +48,7 @@ static bool
 prefetch_open(ShermanPrefetch *prefetch)
 {
 	if (prefetch->index == NULL || prefetch->index->tree == NULL)
-		prefetch->index = sherman_index_for_scan(prefetch->relation);
+		prefetch->index = sherman_index_for_scan(prefetch->relation, true);
 	else
 		sherman_index_recheck(prefetch->index, prefetch->relation);
 	if (prefetch->index->tree == NULL)

@@ -203,7 +203,8 @@ open_index(IndexScanDesc scan)
 	ShermanScan *state = scan->opaque;
 
 	if (state->index == NULL || state->index->tree == NULL)
-		state->index = sherman_index_for_scan(scan->indexRelation);
+		state->index = sherman_index_for_scan(scan->indexRelation,
+											  scan->xs_snapshot != InvalidSnapshot && IsMVCCSnapshot(scan->xs_snapshot));
 	else
 		sherman_index_recheck(state->index, scan->indexRelation);
 	if (state->index->tree == NULL)

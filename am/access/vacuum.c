@@ -431,7 +431,7 @@ sherman_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 			relpages_vacuumed(info->index, stats->num_pages);
 		return stats;
 	}
-	index = sherman_index_quietly(info->index);
+	index = sherman_index_quietly(info->index, false);
 	/* One that was not changed in this run has no use for room. */
 	if (index != NULL && sherman_index_is_mutated(index))
 	{

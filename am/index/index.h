@@ -213,8 +213,11 @@ typedef struct ShermanIndex
 extern ShermanIndex *sherman_index(Relation index);
 /* The same without waiting or connecting, for hooks and cost: never raises; state only. */
 extern ShermanState sherman_index_state(Relation index, ShermanReason *reason);
-/* For scans: raises 55000 (with the reason and the REINDEX hint) or 08006 unless OK. tree NULL = empty (lazy). */
-extern ShermanIndex *sherman_index_for_scan(Relation index);
+/*
+ * For scans: raises 55000 (with the reason and the REINDEX hint) or 08006 unless OK. tree NULL = empty (lazy).  `lazily`: memory nodes that
+ * are there, as far as the launcher knows, are connected to when the scan has something to fetch there (doc/internals/planner.md).
+ */
+extern ShermanIndex *sherman_index_for_scan(Relation index, bool lazily);
 /* For inserts: makes a lazy tree, marks the tree as mutated in this epoch. NULL: broken and non-constraint: skip the insert. Raises else. */
 extern ShermanIndex *sherman_index_for_insert(Relation index);
 /*
@@ -283,8 +286,8 @@ extern void sherman_wal_position_now(TreeWalPosition *wal);
  */
 extern void sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end);
 
-/* The index if it is good and at hand without waiting; else NULL.  Raises nothing. */
-extern ShermanIndex *sherman_index_quietly(Relation index);
+/* The index if it is good and at hand without waiting; else NULL.  Raises nothing.  `lazily`: as for a scan. */
+extern ShermanIndex *sherman_index_quietly(Relation index, bool lazily);
 /*
  * True size for planner and VACUUM: tree_estimate_nodes(), so next to never a round trip, and no call.  False when not known without
  * waiting.

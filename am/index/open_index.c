@@ -30,6 +30,7 @@ typedef struct OpenIndex
 	ShermanIndex index;			/* first: pointers to it are pointers to us */
 	RelFileLocator storage;		/* of the metapage that was read */
 	bool		stale;			/* the relcache entry changed */
+	bool		connected;		/* to all memory nodes that the tree is known to lie on; else reads connect, when they have to */
 	struct OpenIndex *next;		/* retired: waits for the end of the transaction */
 } OpenIndex;
 
@@ -302,20 +303,27 @@ refresh_open(Relation relation, KnownIndex *entry)
 }
 
 /*
- * Connects to the memory nodes that the tree lies on, as far as known; the others follow on first use.
+ * Connects to the memory nodes that the tree lies on, as far as known; the others follow on first use.  Those of which there may be
+ * leaves in the cache do so, too, if they are there as far as is known, and who opens the index only reads (`lazily`).
  */
 static bool
-connect_members(TreeClient *client, const ShermanMetaPage *meta)
+connect_members(TreeClient *client, OpenIndex *open, bool lazily)
 {
+	const ShermanMetaPage *meta = &open->index.meta;
 	ShermanTreeEntry entry;
 
+	open->connected = true;
 	if (meta->replica != 0)
 		return sherman_replicas_connect(client, meta);
 	if (meta->tree == 0 || !sherman_trees_find(meta->tree, &entry))
 		return true;
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
-		if (entry.members[i] != 0 && tree_client_connect(client, i) != TREE_OK)
+		if (entry.members[i] == 0 || sherman_connection_is_made(i))
+			continue;
+		if (lazily && sherman_connection_vouch(i))
+			open->connected = false;
+		else if (tree_client_connect(client, i) != TREE_OK)
 			return false;
 	}
 	return true;
@@ -359,14 +367,14 @@ warn_versions(Relation relation, const ShermanMetaPage *meta)
  * (`quiet`).
  */
 static void
-complete(Relation relation, OpenIndex *open, bool quiet)
+complete(Relation relation, OpenIndex *open, bool quiet, bool lazily)
 {
 	ShermanIndex *index = &open->index;
 	TreeClient *client = sherman_client_if_ready();
 	MemoryContext caller;
 	TreeStatus	status = TREE_OK;
 
-	if (client == NULL || !connect_members(client, &index->meta))
+	if (client == NULL || !connect_members(client, open, lazily))
 	{
 		index->state = SHERMAN_UNREACHABLE;
 		index->generation = 0;
@@ -436,7 +444,7 @@ refresh_and_wait(Relation relation, KnownIndex *entry)
 }
 
 static pg_noinline ShermanIndex *
-open_index(Relation relation, bool quiet)
+open_index(Relation relation, bool quiet, bool lazily)
 {
 	KnownIndex *entry;
 	OpenIndex  *open;
@@ -460,29 +468,38 @@ open_index(Relation relation, bool quiet)
 		open = refresh_and_wait(relation, entry);
 		if (open->index.state != SHERMAN_OK)
 			break;
-		complete(relation, open, quiet);
+		complete(relation, open, quiet, lazily);
 	} while (open->index.state == SHERMAN_UNREACHABLE && !quiet && sherman_opens_again(&open->index, &attempts));
 	if (open->index.state == SHERMAN_OK)
 		recent[RelationGetRelid(relation) % RECENT] = open;
 	return &open->index;
 }
 
-ShermanIndex *
-sherman_index(Relation index)
+/*
+ * sherman_index(), and the same for who only reads (`lazily`).
+ */
+static inline ShermanIndex *
+find_or_open(Relation index, bool lazily)
 {
 	OpenIndex  *open = recent[RelationGetRelid(index) % RECENT];
 
 	if (likely(open != NULL && open->index.oid == RelationGetRelid(index) && !open->stale &&
 			   open->index.state == SHERMAN_OK && open->index.generation == sherman_generation() &&
-			   compat_file_number(open->storage) == compat_file_number(compat_file(index))))
+			   compat_file_number(open->storage) == compat_file_number(compat_file(index)) && (lazily || open->connected)))
 		return &open->index;
-	return open_index(index, false);
+	return open_index(index, false, lazily);
+}
+
+ShermanIndex *
+sherman_index(Relation index)
+{
+	return find_or_open(index, false);
 }
 
 void		(*sherman_add_before_reads) (Relation index) = NULL;
 
 ShermanIndex *
-sherman_index_for_scan(Relation index)
+sherman_index_for_scan(Relation index, bool lazily)
 {
 	ShermanIndex *opened;
 
@@ -492,7 +509,7 @@ sherman_index_for_scan(Relation index)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot access temporary tables of other sessions")));
 	sherman_index_read_begins(index);
-	opened = sherman_index(index);
+	opened = find_or_open(index, lazily);
 	if (unlikely(opened->state != SHERMAN_OK))
 		sherman_report_state(ERROR, index, opened->state, opened->reason);
 	return opened;
@@ -527,21 +544,21 @@ sherman_index_refresh(ShermanIndex *index, Relation relation)
 }
 
 ShermanIndex *
-sherman_index_quietly(Relation index)
+sherman_index_quietly(Relation index, bool lazily)
 {
 	ShermanReason reason;
 	ShermanIndex *opened;
 
 	if (sherman_index_state(index, &reason) != SHERMAN_OK)
 		return NULL;
-	opened = open_index(index, true);
+	opened = open_index(index, true, lazily);
 	return opened->state == SHERMAN_OK && opened->tree != NULL ? opened : NULL;
 }
 
 static bool
-size_estimate(Relation index, TreeStatus (*estimate) (Tree *, TreeStatistics *), TreeStatistics *statistics)
+size_estimate(Relation index, bool lazily, TreeStatus (*estimate) (Tree *, TreeStatistics *), TreeStatistics *statistics)
 {
-	ShermanIndex *opened = sherman_index_quietly(index);
+	ShermanIndex *opened = sherman_index_quietly(index, lazily);
 
 	if (opened == NULL)
 		return false;
@@ -555,13 +572,13 @@ size_estimate(Relation index, TreeStatus (*estimate) (Tree *, TreeStatistics *),
 bool
 sherman_size(Relation index, TreeStatistics *statistics)
 {
-	return size_estimate(index, tree_estimate_nodes, statistics);
+	return size_estimate(index, true, tree_estimate_nodes, statistics);
 }
 
 bool
 sherman_memory_size(Relation index, TreeStatistics *statistics)
 {
-	return size_estimate(index, tree_estimate, statistics);
+	return size_estimate(index, false, tree_estimate, statistics);
 }
 
 void

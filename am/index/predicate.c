@@ -92,7 +92,7 @@ sherman_predicate_empty(IndexScanDesc scan, ShermanIndex *index)
 	if (!sherman_metapage_read(relation, &meta) || meta.tree == 0)
 		return index;
 	sherman_index_forget(RelationGetRelid(relation));
-	return sherman_index_for_scan(relation);
+	return sherman_index_for_scan(relation, false);
 }
 
 void

@@ -361,6 +361,33 @@ connect_node(void *argument, uint32_t position, char *detail)
 	return endpoint;
 }
 
+bool
+sherman_connection_is_made(int position)
+{
+	return connection.node[position].fabric != NULL;
+}
+
+bool
+sherman_connection_vouch(int position)
+{
+	NodeConnection *mine = &connection.node[position];
+	ShermanNode *known = &sherman_shared->node[position];
+	bool		vouched;
+
+	if (sherman_shared->leaf_cache_bytes == 0 || pg_atomic_read_u32(&known->round_trip_us) == 0 || mine->failure[0] != '\0' ||
+		!sherman_node_is_heard(position))
+		return false;
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+	vouched = pg_atomic_read_u32(&known->phase) == SHERMAN_PHASE_ATTACHED && (mine->member == 0 || mine->member == known->member);
+	if (vouched)
+		mine->member = known->member;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	if (vouched)
+		tree_client_vouch(connection.client, position);
+	connection.positions = Max(connection.positions, position + 1);
+	return vouched;
+}
+
 void
 sherman_describe_failure(char *failure, FabricStatus status, Fabric *fabric)
 {

@@ -272,6 +272,9 @@ sherman_report(int elevel, TreeStatus status, const char *detail, Relation index
 		report_interrupt();
 	/* Before the error is raised: an indeterminate WRITE must not take effect while other processes go on. */
 	trouble = sherman_connection_trouble();
+	/* A memory node that was about to be connected to does not answer where nobody waits for it any more. */
+	if (status == TREE_UNREACHABLE && elevel >= ERROR)
+		report_interrupt();
 	plain = text = detail != NULL && detail[0] != '\0' ? psprintf("%s.", detail) : "";
 	if (full_is_described(elevel, report))
 	{

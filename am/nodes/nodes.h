@@ -49,6 +49,13 @@ extern void sherman_connection_close(void);
  * the key file was set later, each does.
  */
 extern void sherman_connection_prepare(void);
+extern bool sherman_connection_is_made(int position);
+/*
+ * Has this process's client, which is there, use what the cache of leaves has of a memory node that it is not connected to: it connects when it
+ * first has something to ask.  From then on in this transaction no other memory takes its place.  False: it is to connect before it is used, as
+ * the launcher has not heard the memory node lately, this process could not connect, or its leaves are not cached.
+ */
+extern bool sherman_connection_vouch(int position);
 /* Gives up connections to memory nodes that were attached anew. No call of the tree is in progress. */
 extern void sherman_connection_refresh(void);
 /* At the end of a transaction. */
@@ -76,6 +83,12 @@ extern void sherman_pool_adopt(void);
 /* Takes the list from the settings as they now are. Launcher, with the lock, and startup hook. */
 extern void sherman_pool_configure(ShermanShared *shared);
 extern ShermanPhase sherman_node_phase(int position);
+/* How often the launcher asks an attached memory node whether it is there. */
+#define SHERMAN_HEARTBEAT_MS 2000
+/* The launcher has had an answer. */
+extern void sherman_node_heard(int position);
+/* Whether that was within its heartbeat, and no session has tried in vain to connect since.  Of one that is attached. */
+extern bool sherman_node_is_heard(int position);
 /* The launcher has attached a memory node: all processes may use it. */
 extern void sherman_node_attached(int position);
 /*

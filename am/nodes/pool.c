@@ -14,10 +14,14 @@
 #include "am/base/sherman.h"
 
 #include "miscadmin.h"
+#include "portability/instr_time.h"
 #include "utils/timestamp.h"
 
 #include "am/base/shared.h"
 #include "am/nodes/nodes.h"
+
+/* A memory node is taken to be there as long as the launcher has heard it: its heartbeat, and half as long for a busy machine. */
+#define HEARD_LATELY_MS (SHERMAN_HEARTBEAT_MS + SHERMAN_HEARTBEAT_MS / 2)
 
 /* ---- the list ---- */
 
@@ -163,10 +167,39 @@ tell(void)
 	sherman_invalidate_plans();
 }
 
+/*
+ * A clock that nobody sets, the same for all processes.
+ */
+static uint64
+monotonic_us(void)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	return INSTR_TIME_GET_MICROSEC(now);
+}
+
+void
+sherman_node_heard(int position)
+{
+	pg_atomic_write_u64(&sherman_shared->node[position].heard_us, monotonic_us());
+}
+
+bool
+sherman_node_is_heard(int position)
+{
+	ShermanNode *node = &sherman_shared->node[position];
+	uint64		heard = pg_atomic_read_u64(&node->heard_us);
+
+	return heard != 0 && pg_atomic_read_u32(&node->suspected) != SHERMAN_SUSPECTED &&
+		monotonic_us() - heard < HEARD_LATELY_MS * UINT64CONST(1000);
+}
+
 void
 sherman_node_attached(int position)
 {
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	sherman_node_heard(position);
 	pg_atomic_write_u32(&sherman_shared->node[position].phase, SHERMAN_PHASE_ATTACHED);
 	pg_atomic_write_u32(&sherman_shared->node[position].gone, 0);
 	sherman_shared->wait_began = 0;
@@ -340,6 +373,7 @@ sherman_pool_start(ShermanShared *shared)
 
 		pg_atomic_init_u32(&node->phase, SHERMAN_PHASE_NONE);
 		pg_atomic_init_u32(&node->suspected, SHERMAN_UNSUSPECTED);
+		pg_atomic_init_u64(&node->heard_us, 0);
 		pg_atomic_init_u32(&node->round_trip_us, 0);
 		pg_atomic_init_u32(&node->gone, 0);
 		pg_atomic_init_u32(&node->drained, 0);

@@ -285,7 +285,7 @@ move_ends(const Column *column, AttStatsSlot *histogram)
 	if (!wanted[0] && !wanted[1])
 		return false;
 	index = index_open(info->indexoid, NoLock);
-	opened = sherman_index_quietly(index);
+	opened = sherman_index_quietly(index, true);
 	/* Unverified entries are the healer's, not a plan's. */
 	if (opened != NULL && sherman_metapage_read(index, &meta) && !sherman_is_healing(&meta))
 	{

@@ -23,9 +23,6 @@
 #include "am/recovery/recovery.h"
 #include "am/server/server.h"
 
-/* How often an attached memory node is asked whether it is there. */
-#define HEARTBEAT_MS 2000
-
 /* Between attempts to attach: from the first, doubling, to the last. */
 #define RETRY_FIRST_MS 200
 #define RETRY_LAST_MS 5000
@@ -406,8 +403,10 @@ static void
 look_after(int position)
 {
 	TreeClient *client = sherman_connection_client();
+	ShermanNode *node = &sherman_shared->node[position];
 	uint32		looked = SHERMAN_LOOKED_AT;
 	TreeNodeStatus status;
+	bool		answers;
 
 	if (sherman_shared->embedded)
 	{
@@ -416,13 +415,17 @@ look_after(int position)
 			sherman_node_lost(position);
 		return;
 	}
-	pg_atomic_write_u32(&sherman_shared->node[position].suspected, SHERMAN_LOOKED_AT);
+	/* Sessions that plan meanwhile are to look for themselves. */
+	if (pg_atomic_exchange_u32(&node->suspected, SHERMAN_LOOKED_AT) == SHERMAN_SUSPECTED)
+		pg_atomic_write_u64(&node->heard_us, 0);
 	sherman_connection_refresh();
-	if (tree_node_status(client, position, &status) != TREE_OK || status.draining)
+	answers = tree_node_status(client, position, &status) == TREE_OK && !status.draining;
+	if (!answers)
 		sherman_node_lost(position);
 	(void) tree_client_trouble(client);
 	/* Unless somebody suspects it again meanwhile. */
-	(void) pg_atomic_compare_exchange_u32(&sherman_shared->node[position].suspected, &looked, SHERMAN_UNSUSPECTED);
+	if (pg_atomic_compare_exchange_u32(&node->suspected, &looked, SHERMAN_UNSUSPECTED) && answers)
+		sherman_node_heard(position);
 }
 
 /*
@@ -530,7 +533,7 @@ keep_attached(int entry)
 		look_after(position);
 		if (sherman_node_phase(position) == SHERMAN_PHASE_ATTACHED)
 		{
-			attempt->next = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), HEARTBEAT_MS);
+			attempt->next = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), SHERMAN_HEARTBEAT_MS);
 			return;
 		}
 	}
@@ -541,14 +544,14 @@ keep_attached(int entry)
 	if (ended)
 	{
 		note_failure(entry, FABRIC_UNREACHABLE, sherman_shared->node_failure);
-		attempt->next = TimestampTzPlusMilliseconds(now, HEARTBEAT_MS);
+		attempt->next = TimestampTzPlusMilliseconds(now, SHERMAN_HEARTBEAT_MS);
 		return;
 	}
 	if (attach_entry(entry))
 	{
 		sherman_shared->attached_serial = serial;
 		attempt->retry_ms = 0;
-		attempt->next = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), HEARTBEAT_MS);
+		attempt->next = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), SHERMAN_HEARTBEAT_MS);
 		/* Shares whose trees are gone may have come with it. */
 		pg_atomic_fetch_add_u32(&sherman_shared->hints, 1);
 		return;
@@ -581,7 +584,7 @@ long
 sherman_attach_pause(void)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	long		pause = HEARTBEAT_MS;
+	long		pause = SHERMAN_HEARTBEAT_MS;
 
 	for (int i = 0; i < sherman_shared->listed_count; i++)
 	{

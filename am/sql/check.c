@@ -326,7 +326,7 @@ check_index(Relation heap, Relation index, bool heapallindexed)
 	}
 	state.row_context = AllocSetContextCreate(CurrentMemoryContext, "sherman check", ALLOCSET_DEFAULT_SIZES);
 
-	opened = sherman_index_for_scan(index);
+	opened = sherman_index_for_scan(index, false);
 	state.opened = opened;
 	state.keys = opened->keys;
 	if (opened->tree != NULL)

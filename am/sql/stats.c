@@ -402,7 +402,7 @@ sherman_index_counters(PG_FUNCTION_ARGS)
 
 	if (index == NULL)
 		PG_RETURN_NULL();
-	opened = sherman_index_quietly(index);
+	opened = sherman_index_quietly(index, false);
 	memset(&counters, 0, sizeof(counters));
 	memset(nulls, opened == NULL, sizeof(nulls));
 	if (opened != NULL)
@@ -428,7 +428,7 @@ sherman_stat_reset_index(PG_FUNCTION_ARGS)
 		PG_RETURN_VOID();
 	if (sherman_shared != NULL && sherman_metapage_read(index, &meta) && meta.tree != 0)
 	{
-		opened = sherman_index_quietly(index);
+		opened = sherman_index_quietly(index, false);
 		if (opened != NULL)
 			tree_count_flush(opened->tree);
 		tree_counters_reset(sherman_tree_shared, meta.tree, (uint64) GetCurrentTimestamp());

@@ -43,6 +43,7 @@ access_connect(TreeClient *client, uint32_t memory_node)
 	else
 		client_silence_ends(client);
 	client->options.endpoints[memory_node] = endpoint;
+	client->vouched &= ~(1ull << memory_node);
 	client_find_tearing(client);
 	return endpoint;
 }

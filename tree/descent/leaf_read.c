@@ -5,6 +5,24 @@
 #include "tree/lock/leaf_cache.h"
 #include "tree/lock/lock.h"
 
+/*
+ * Of a leaf that is to be read, as there is no image: connects, if the client has not yet, for a key by which what is read
+ * can be kept.
+ */
+static TreeStatus
+key_to_read(Tree *tree, uint64_t pointer, LeafKey *key)
+{
+	TreeClient *client = tree->client;
+	uint32_t node = pointer_memory_node(pointer);
+
+	if (!key->kept || client->options.endpoints[node] != NULL)
+		return TREE_OK;
+	if (access_endpoint(client, node) == NULL)
+		return client_away(client, node);
+	*key = leaf_cache_key(tree, pointer);
+	return TREE_OK;
+}
+
 TreeStatus
 leaf_cache_read(Tree *tree, uint64_t pointer, uint64_t *leaf)
 {
@@ -16,7 +34,9 @@ leaf_cache_read(Tree *tree, uint64_t pointer, uint64_t *leaf)
 	key = leaf_cache_key(tree, pointer);
 	if (leaf_cache_take(tree, &key, leaf))
 		return TREE_OK;
-	status = access_read_node(tree, pointer, 0, leaf);
+	status = key_to_read(tree, pointer, &key);
+	if (status == TREE_OK)
+		status = access_read_node(tree, pointer, 0, leaf);
 	if (status == TREE_OK)
 		leaf_cache_offer(tree, &key, leaf);
 	return status;
@@ -68,6 +88,9 @@ read_leaves(Tree *tree, const uint64_t *pointers, int count, uint64_t *const *im
 	{
 		missed[i] = pointers[places[i]];
 		missed_images[i] = images[places[i]];
+		status = key_to_read(tree, missed[i], &keys[places[i]]);
+		if (status != TREE_OK)
+			return status;
 	}
 	status = access_read_leaves(tree, missed, misses, missed_images, judged);
 	for (int i = 0; status == TREE_OK && i < misses; i++)

@@ -42,6 +42,7 @@ tree_client_reconnect(TreeClient *client, uint32_t node)
 	assert(node < client->options.nodes);
 	assert(!client->holding);
 	client->options.endpoints[node] = NULL;
+	client->vouched &= ~(1ull << node);
 	client->doubt &= ~(1ull << node);
 	client->trouble &= ~(1u << node);
 }
@@ -52,6 +53,15 @@ tree_client_connect(TreeClient *client, uint32_t node)
 	if (node >= client->options.nodes)
 		return client_fail(client, TREE_INVALID, "there is no memory node %u", node);
 	return access_endpoint(client, node) != NULL ? TREE_OK : client_away(client, node);
+}
+
+void
+tree_client_vouch(TreeClient *client, uint32_t node)
+{
+	assert(node < client->options.nodes);
+	assert(client->options.environment.connect != NULL);
+	if (client->options.endpoints[node] == NULL)
+		client->vouched |= 1ull << node;
 }
 
 const FabricCapabilities *

@@ -216,7 +216,8 @@ leaf_cache_key(const Tree *tree, uint64_t pointer)
 	/* Where a READ would get no answer the cache gives none, either. */
 	if (table == NULL || client->sections == 0 || tree->replicas != NULL ||
 	    pointer_address(pointer) == tree->root || tree->geometry.leaf_bytes > table->longest ||
-	    node >= client->options.nodes || client->options.endpoints[node] == NULL ||
+	    node >= client->options.nodes ||
+	    (client->options.endpoints[node] == NULL && (client->vouched & 1ull << node) == 0) ||
 	    !node_is_open(client->shared, node) || !node_is_kept(client->shared, node) ||
 	    (client->doubt & 1ull << node) != 0)
 		return key;
@@ -225,6 +226,12 @@ leaf_cache_key(const Tree *tree, uint64_t pointer)
 	__builtin_prefetch(&table->frames.tags[key.node.first]);
 	__builtin_prefetch(&table->frames.tags[key.node.first + LEAF_WAYS / 2]);
 	key.fences = __atomic_load_n(&table->fences[node], __ATOMIC_SEQ_CST);
+	/* How many lock words there are, and so which one is the leaf's, the memory node tells. */
+	if (client->options.endpoints[node] == NULL)
+	{
+		key.version = LEAF_VERSION_UNKNOWN;
+		return key;
+	}
 	key.entry = lock_entry_number(client, node, lock_word_of(client, node, pointer));
 	key.version = __atomic_load_n(version_of(table, key.entry), __ATOMIC_SEQ_CST);
 	return key;

@@ -37,6 +37,9 @@ typedef struct LeafTable
 
 _Static_assert(sizeof(LeafFrame) == LINE_BYTES, "a frame's header is one line");
 
+/* While the client is not connected to the memory node: odd, so that nothing that is read by such a key is kept. */
+#define LEAF_VERSION_UNKNOWN 1u
+
 /* A leaf, and the version of its lock entry before it was looked for. */
 typedef struct LeafKey
 {

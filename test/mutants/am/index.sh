@@ -4,6 +4,8 @@ mutate comparison_not_made_again t/047_replicas_upkeep sherman_replicas_repair \
 	's/\} while \(sherman_change_again/} while (false \&\& sherman_change_again/' \
 	sherman_replicas_differ \
 	's/\} while \(sherman_try_again/} while (false \&\& sherman_try_again/'
+mutate change_without_connection t/082_lazy_connections find_or_open \
+	's/\(lazily \|\| open->connected\)/true/'
 mutate failover_fails_statements t/040_replicas sherman_try_again \
 	's/\*attempts == SHERMAN_ATTEMPTS_MOST\)\n\t\treturn false;\n\t\(\*attempts\)\+\+;\n\t\/\*/true)\n\t\treturn false;\n\t(*attempts)++;\n\t\/*/'
 mutate removal_not_noted_again t/047_replicas_upkeep sherman_record_note \

@@ -2,6 +2,8 @@
 
 mutate unsettled_not_noted test_reclaim access_lost \
 	's/\t\t\tstate_leave_unsettled\(tree->state, memory_node\);\n/\t\t\t;\n/'
+mutate vouched_for_in_vain test_leaf_cache access_connect \
+	's/client->vouched &= ~\(1ull << memory_node\);//'
 mutate trouble_of_the_low_nodes test_many_nodes 'access_settle access_doubt place_is_ready' \
 	's/client->trouble \|= 1u << memory_node;/client->trouble |= 1u << memory_node % 8;/'
 mutate doubt_not_ended sim_torture access_settle \

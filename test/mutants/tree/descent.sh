@@ -2,6 +2,8 @@
 
 mutate downlink_inserted_twice test_tree_faults downlink_place \
 	's/return DOWNLINK_PRESENT;/(void) 0;/'
+mutate connects_for_a_leaf_in_vain test_leaf_cache key_to_read \
+	's/\*key = leaf_cache_key\(tree, pointer\);//'
 mutate behind_left_neighbor test_tree_faults downlink_place \
 	's/node_search_inner\(g, node, &insertion->bound, &first, &last\)\)/false \&\& node_search_inner(g, node, \&insertion->bound, \&first, \&last))/; s/if \(left != UINT32_MAX && high == DECIDE_BELOW\)/if (left != UINT32_MAX)/'
 mutate parents_high_fence_not_looked_at test_tree_faults downlink_place \

@@ -2,6 +2,8 @@
 
 mutate long_waits_are_awake test_techniques wait_limited \
 	's/if \(wait < MICROSECONDS_PER_MS\)/if (wait > 0)/'
+mutate not_vouched_for test_leaf_cache leaf_cache_key \
+	's/ && \(client->vouched & 1ull << node\) == 0\)/ \&\& false)/'
 mutate swaps_repeated_at_once test_contention back_off_wait \
 	's/if \(attempt > BACK_OFF_SPINS\)/if (true)\n\t\tclient_pause(client);\n\telse if (attempt > BACK_OFF_SPINS)/'
 mutate adaptive_is_awake_for_ever test_techniques back_off_wait \
