@@ -218,7 +218,7 @@ test_runs_and_returned(void **state)
 		do
 		{
 			bytes = CHUNK_BYTES;
-			require_ok(allocate_run(f.tree, 0, &bytes, &runs[i], &run_generations[i]));
+			require_ok(allocate_run(f.tree, 0, 0, &bytes, &runs[i], &run_generations[i]));
 		} while (bytes < CHUNK_BYTES);
 		require_ok(allocate_node(f.tree, 0, i % 2, &pointers[i], &generations[i]));
 	}
