@@ -187,7 +187,9 @@ sub chosen_steps
 {
 	my ($self, $what, $steps) = @_;
 	my $most = $ENV{SHERMAN_CRASH_POINTS} ? $steps : $what->{most} // $steps;
-	my %chosen = map { (1 + int(($_ - 1) * $steps / $most)) => 1 } 1 .. ($most < $steps ? $most : $steps);
+
+	$most = $steps if $most > $steps;
+	my %chosen = map { (1 + int(($_ - 1) * $steps / $most)) => 1 } 1 .. $most;
 
 	return sort { $a <=> $b } keys %chosen;
 }
