@@ -214,5 +214,27 @@ answers('SELECT count(*) FROM back WHERE k > 400', '600', 'rows that are there a
 answers('SELECT count(*) FROM ahead WHERE k > 400', '600', 'rows that are not there any more');
 is(check_index($node, 'ahead_k'), '0', 'it is whole');
 
+# Rows of a statement in progress have taken the places of rows that were lost, half of them with the same keys, and their entries are not
+# there yet.  Of an expression the healer cannot tell whether it has had another value for such a row: it leaves the entry, and comes again.
+make_held_at($node);
+$node->safe_psql('postgres', 'CREATE TABLE taken (k int) WITH (autovacuum_enabled = off); INSERT INTO taken SELECT generate_series(1, 100); CREATE INDEX taken_k ON taken USING sherman (k); CREATE INDEX taken_e ON taken USING sherman ((k + 0))');
+$node->restart;
+$node->safe_psql('postgres', 'SET synchronous_commit = on; INSERT INTO taken VALUES (0)');
+lose($node, 'INSERT INTO taken SELECT generate_series(1001, 1100)');
+start_again($node);
+my $holder = $node->background_psql('postgres');
+$holder->query_safe('SELECT pg_advisory_lock(1)');
+my $writer = $node->background_psql('postgres');
+$writer->query_until(qr/begins/, "\\echo begins\nINSERT INTO taken SELECT held_at(CASE WHEN i <= 50 THEN 1000 + i ELSE 5000 + i END, 5100) FROM generate_series(1, 100) i;\n");
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory'}) or die 'nobody is held';
+is($node->safe_psql('postgres', q{SELECT sherman_heal('taken_k'), sherman_heal('taken_e') > 0}), '0|t', 'what may be the entry of a row in progress is left');
+answers("SELECT count(*), max(k) FROM taken WHERE $_ >= 0", '101|100', "nobody finds such rows: $_") foreach ('k', 'k + 0');
+$holder->query_safe('SELECT pg_advisory_unlock(1)');
+$writer->query_safe('SELECT 1');
+is($node->safe_psql('postgres', q{SELECT sherman_heal('taken_k'), sherman_heal('taken_e')}), '0|0', 'in the end all are healed');
+answers("SELECT count(*), sum(k) FROM taken WHERE $_ > 100", '100|305050', "and have the rows: $_") foreach ('k', 'k + 0');
+is(check_index($node, $_), '0', "$_ is whole") foreach ('taken_k', 'taken_e');
+$_->quit foreach ($holder, $writer);
+
 $node->stop;
 done_testing();
