@@ -1,18 +1,8 @@
 -- The size of an index whose key no UPDATE changes beside btree's, in whatever order rows are updated in: by the key's own, in the
 -- reverse, in another, and with keys that are compared by a comparator; after one, two, three and five updates of all rows.
-CREATE PROCEDURE settle() LANGUAGE plpgsql AS $$
-BEGIN
-	FOR n IN 1..3000 LOOP
-		PERFORM pg_stat_clear_snapshot();
-		IF NOT EXISTS (SELECT FROM pg_stat_activity
-			WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin IS NOT NULL) THEN
-			RETURN;
-		END IF;
-		COMMIT;
-		PERFORM pg_sleep(0.02);
-	END LOOP;
-	RAISE EXCEPTION 'waited in vain';
-END $$;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set include :abs_srcdir '/sql/include/settle.psql'
+\i :include
 CREATE TABLE sizes (keys text, round int, ratio numeric) WITH (autovacuum_enabled = off);
 CREATE PROCEDURE churn(keys text, key text) LANGUAGE plpgsql AS $$
 BEGIN
