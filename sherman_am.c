@@ -14,6 +14,7 @@
 #include "am/base/compat.h"
 #include "am/keys/keys.h"
 #include "am/recovery/recovery.h"
+#include "am/scan/scan.h"
 #include "am/server/server.h"
 
 PG_MODULE_MAGIC;

@@ -5,6 +5,7 @@
 #include "am/base/sherman.h"
 
 #include "am/access/access.h"
+#include "am/scan/scan.h"
 
 static Size
 estimate_parallel_scan(int nkeys, int norderbys)

@@ -8,6 +8,7 @@
 #include "access/stratnum.h"
 
 #include "am/access/access.h"
+#include "am/scan/scan.h"
 
 static Size
 estimate_parallel_scan(Relation index, int nkeys, int norderbys)

@@ -15,10 +15,10 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-#include "am/access/access.h"
 #include "am/base/compat.h"
 #include "am/nodes/traffic.h"
 #include "am/planner/lookahead.h"
+#include "am/scan/scan.h"
 
 /* Rows that are read ahead at most: their leaves are a few waves, and find room in a small cache. */
 #define LOOKAHEAD_ROWS_MAX 512

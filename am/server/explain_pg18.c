@@ -8,7 +8,7 @@
 #include "commands/explain_state.h"
 #include "nodes/nodeFuncs.h"
 
-#include "am/access/access.h"
+#include "am/scan/scan.h"
 
 static explain_per_node_hook_type previous_node = NULL;
 static explain_per_plan_hook_type previous_plan = NULL;

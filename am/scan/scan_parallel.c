@@ -16,9 +16,9 @@
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 
-#include "am/access/access.h"
-#include "am/access/scan_parallel.h"
 #include "am/base/compat.h"
+#include "am/scan/scan.h"
+#include "am/scan/scan_parallel.h"
 
 typedef enum ParallelState
 {

@@ -22,11 +22,6 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-#include "am/access/access.h"
-#include "am/access/keys_ahead.h"
-#include "am/access/scan_only.h"
-#include "am/access/scan_parallel.h"
-#include "am/access/scankeys.h"
 #include "am/base/compat.h"
 #include "am/base/owner.h"
 #include "am/heal/heal.h"
@@ -35,6 +30,11 @@
 #include "am/keys/keys.h"
 #include "am/nodes/nodes.h"
 #include "am/nodes/traffic.h"
+#include "am/scan/keys_ahead.h"
+#include "am/scan/scan.h"
+#include "am/scan/scan_only.h"
+#include "am/scan/scan_parallel.h"
+#include "am/scan/scankeys.h"
 
 /* A place between two entries, or rather at one that has been returned. */
 typedef struct ScanPlace

@@ -15,10 +15,10 @@
 #include "access/xlog.h"
 #include "utils/memutils.h"
 
-#include "am/access/access.h"
 #include "am/base/shared.h"
 #include "am/index/index.h"
 #include "am/nodes/nodes.h"
+#include "am/scan/scan.h"
 
 void
 sherman_kill_note(ShermanKills *kills, MemoryContext context, const TreeBatch *batch, int position)

@@ -15,7 +15,7 @@
 #include "access/relscan.h"
 #include "utils/snapmgr.h"
 
-#include "am/access/keys_ahead.h"
+#include "am/scan/keys_ahead.h"
 
 /* Keys of one leaf cost little, but shall not be all looked at for the sake of one that may never come. */
 #define COMBINATIONS_PER_LEAF 16

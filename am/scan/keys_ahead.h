@@ -5,7 +5,7 @@
 #ifndef SHERMAN_KEYS_AHEAD_H
 #define SHERMAN_KEYS_AHEAD_H
 
-#include "am/access/scankeys.h"
+#include "am/scan/scankeys.h"
 
 /* Leaves that are fetched together at most. */
 #define LEAVES_AHEAD_MAX 64

@@ -34,11 +34,11 @@
 #include "storage/bufmgr.h"
 #include "utils/snapmgr.h"
 
-#include "am/access/access.h"
-#include "am/access/scan_only.h"
 #include "am/index/index.h"
 #include "am/keys/keys.h"
 #include "am/nodes/nodes.h"
+#include "am/scan/scan.h"
+#include "am/scan/scan_only.h"
 
 ScanOnly *
 scan_only_make(MemoryContext context)

@@ -6,14 +6,14 @@
  * into equalities, one range and a residue (scan_keys_begin()); each combination of array elements makes two
  * edges. Rescans look nothing up and allocate nothing, but for the elements of arrays.
  */
-#include "am/access/scankeys.h"
+#include "am/scan/scankeys.h"
 
 #include "access/nbtree.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-#include "am/access/access.h"
+#include "am/scan/scan.h"
 #include "am/keys/keys.h"
 
 /* Flags of a scan key that are of its kind and not of its argument. */

@@ -9,10 +9,10 @@
 
 #include "utils/memutils.h"
 
-#include "am/access/access.h"
-#include "am/access/scankeys.h"
 #include "am/keys/keys.h"
 #include "am/nodes/nodes.h"
+#include "am/scan/scan.h"
+#include "am/scan/scankeys.h"
 
 struct ShermanPrefetch
 {
