@@ -123,7 +123,7 @@ SELECT plan_of('SELECT count(*) FROM s WHERE k > 0 AND fails_at(v, 15000)');
 SELECT outcome('SELECT count(*) FROM s WHERE k > 0 AND fails_at(v, 15000)');
 SELECT outcome('SELECT count(*) FROM s WHERE k > 0 AND fails_at(v, -15000)');
 
--- A scan counts once, however many processes do it; its entries and rows count once, too.
+-- Each search counts once, however many processes do the scan; its entries and rows count once, too.
 SELECT pg_stat_force_next_flush();
 SELECT pg_stat_reset_single_table_counters('s_k'::regclass), pg_stat_reset_single_table_counters('s_gh'::regclass);
 SELECT plan_of('SELECT count(v) FROM s WHERE k > 0'), plan_of('SELECT count(v) FROM s WHERE g = ANY (''{3,50,7}'')');

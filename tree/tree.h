@@ -313,6 +313,7 @@ typedef struct TreeBatch
 	bool whole;      /* no entry of the leaf is left out for a bound, or as it was returned before */
 	bool last;       /* the scan ends behind it: tree_scan_next() would return TREE_END */
 	TreeLeafSeen leaf;
+	uint64_t right; /* its right sibling, when it was read */
 	TreeBatchEntry entries[TREE_BATCH_MAX];
 } TreeBatch;
 

@@ -68,8 +68,6 @@ extern IndexBulkDeleteResult *sherman_bulkdelete(IndexVacuumInfo *info, IndexBul
 extern IndexBulkDeleteResult *sherman_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats);
 extern void sherman_costestimate(struct PlannerInfo *root, struct IndexPath *path, double loop_count,
 								 Cost *startup, Cost *total, Selectivity *selectivity, double *correlation, double *pages);
-extern void sherman_scan_cost(struct PlannerInfo *root, struct IndexPath *path, double loop_count,
-							  Cost *startup, Cost *total, Selectivity *selectivity, double *correlation, double *pages);
 extern char *sherman_buildphasename(int64 phase);
 
 #endif							/* SHERMAN_AM_ACCESS_H */

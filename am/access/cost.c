@@ -20,6 +20,7 @@
 #include "optimizer/optimizer.h"
 
 #include "am/access/access.h"
+#include "am/access/cost.h"
 #include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/index/index.h"
@@ -158,11 +159,23 @@ leaves_of_scan(const IndexPath *path, Selectivity selectivity)
 }
 
 /*
+ * What a scan waits that skips: two leaves for each descent, which nothing tells before, unless it is less to read all of the index.
+ */
+static Cost
+skip_wait(const IndexPath *path, const CostBounds *bounds, Cost round_trip)
+{
+	double		leaves = path->indexinfo->tuples / LEAF_ENTRIES_GUESS;
+
+	return Min(2 * bounds->descents * (round_trip + LEAF_FETCH_COST),
+			   leaves * (round_trip / LEAVES_FETCHED_TOGETHER + LEAF_FETCH_COST));
+}
+
+/*
  * Adds what a scan costs that waits for leaves across the network.  It waits for the first one, and then for those that it fetches
  * together.  In a nested loop that reads ahead the first leaves of many scans are fetched together, too.
  */
 static void
-add_round_trips(const IndexPath *path, double loop_count, Selectivity selectivity, Cost *startup, Cost *total)
+add_round_trips(const IndexPath *path, double loop_count, const CostBounds *bounds, Selectivity selectivity, Cost *startup, Cost *total)
 {
 	Cost		round_trip = round_trip_cost();
 	double		missed;
@@ -174,6 +187,8 @@ add_round_trips(const IndexPath *path, double loop_count, Selectivity selectivit
 	first = missed * round_trip;
 	if (loop_count > 1 && sherman_enable_lookahead)
 		first /= LEAVES_FETCHED_TOGETHER;
+	if (bounds->skips)
+		*total += missed * skip_wait(path, bounds, round_trip);
 	*startup += first;
 	*total += first + missed * leaves_of_scan(path, selectivity) * (round_trip / LEAVES_FETCHED_TOGETHER + LEAF_FETCH_COST);
 }
@@ -195,9 +210,12 @@ void
 sherman_costestimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *startup, Cost *total,
 					 Selectivity *selectivity, double *correlation, double *pages)
 {
+	CostBounds	bounds;
+
 	if (path->indexinfo->tree_height == HEIGHT_NOT_ASKED)
 		find_size(path->indexinfo);
-	sherman_scan_cost(root, path, loop_count, startup, total, selectivity, correlation, pages);
+	sherman_cost_bounds(root, path, &bounds);
+	sherman_scan_cost(root, path, loop_count, &bounds, startup, total, selectivity, correlation, pages);
 	if (path->indexinfo->tree_height == HEIGHT_AWAY)
 	{
 		withdraw(path->indexinfo);
@@ -205,5 +223,5 @@ sherman_costestimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost
 		*total += AWAY_COST;
 	}
 	else
-		add_round_trips(path, loop_count, *selectivity, startup, total);
+		add_round_trips(path, loop_count, &bounds, *selectivity, startup, total);
 }

@@ -8,6 +8,7 @@
 #ifndef SHERMAN_COMPAT_H
 #define SHERMAN_COMPAT_H
 
+#include "access/genam.h"
 #include "access/multixact.h"
 #include "access/relscan.h"
 #include "access/stratnum.h"
@@ -22,6 +23,7 @@
 #include "miscadmin.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/restrictinfo.h"
+#include "pgstat.h"
 #include "replication/message.h"
 #include "replication/walsender_private.h"
 #include "storage/bufmgr.h"
@@ -34,6 +36,7 @@
 #include "utils/memutils.h"
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
+#include "utils/selfuncs.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/tuplesort.h"
@@ -361,6 +364,19 @@ compat_restriction_like(PlannerInfo *root, Expr *clause, const RestrictInfo *res
 }
 
 /*
+ * How many elements an array has, as far as the planner can tell.
+ */
+static inline double
+compat_array_length(PlannerInfo *root, Node *array)
+{
+#if PG_VERSION_NUM >= 170000
+	return estimate_array_length(root, array);
+#else
+	return estimate_array_length(array);
+#endif
+}
+
+/*
  * The operator of a row comparison, as btree's strategy.
  */
 static inline StrategyNumber
@@ -422,6 +438,19 @@ compat_parallel_part(ParallelIndexScanDesc scan)
 	return OffsetToPointer((void *) scan, scan->ps_offset_am);
 #else
 	return OffsetToPointer((void *) scan, scan->ps_offset);
+#endif
+}
+
+/*
+ * Counts one search of the index by a scan: a descent that is no continuation of the one before.
+ */
+static inline void
+compat_count_search(IndexScanDesc scan)
+{
+	pgstat_count_index_scan(scan->indexRelation);
+#if PG_VERSION_NUM >= 180000
+	if (scan->instrument != NULL)
+		scan->instrument->nsearches++;
 #endif
 }
 

@@ -34,7 +34,11 @@
 #include "am/scan/scan.h"
 #include "am/scan/scan_only.h"
 #include "am/scan/scan_parallel.h"
+#include "am/scan/scan_skip.h"
 #include "am/scan/scankeys.h"
+
+/* Microseconds in which a leaf comes across a network, and its entries are tested, when many are read together. */
+#define LEAF_READ_US 4.0
 
 /* A place between two entries, or rather at one that has been returned. */
 typedef struct ScanPlace
@@ -79,6 +83,9 @@ typedef struct ShermanScan
 	ScanOnly   *only;			/* of an index-only scan; NULL: nothing was returned yet */
 	UnverifiedRows *rows;			/* NULL: no unverified leaf was met yet */
 	KeysAhead	ahead;			/* leaves of the next combinations */
+	ScanSkip   *skip;			/* NULL: the bounds leave nothing out that a scan could skip to */
+	ScanSkip   *spare_skip;		/* the same, kept for rescans; NULL: none was made yet */
+	bool		tests;			/* entries of the batch are tested, one by one */
 	bool		waited;			/* for the healer, which has verified all leaves */
 	ShermanTraffic traffic;		/* as far as it was measured */
 } ShermanScan;
@@ -173,6 +180,7 @@ sherman_endscan(IndexScanDesc scan)
 	if (state->tree_scan != NULL)
 		sherman_return_scan(state->index, state->tree_scan);
 	scan_keys_free(state->keys);
+	scan_skip_free(state->spare_skip);
 	if (state->place.image != NULL)
 		pfree(state->place.image);
 	if (state->mark_place.image != NULL)
@@ -236,14 +244,40 @@ open_index(IndexScanDesc scan)
 	return true;
 }
 
+/*
+ * How many leaves are read on in the time of a skip, which waits for two of them, across a network.
+ */
+static int
+skip_patience(void)
+{
+	double		round_trip_us = sherman_round_trip_us();
+
+	if (round_trip_us <= 0)
+		return 1;
+	return 1 + (int) Min(SKIP_PATIENCE_MAX - 1, 2 * round_trip_us / (LEAF_READ_US + round_trip_us / LEAVES_AHEAD_MAX));
+}
+
+/* Whether the scan will skip is up to its conditions, which may be others in each rescan. */
+static void
+begin_skip(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	state->skip = NULL;
+	if (state->keys->conditions == 0)
+		return;
+	if (state->spare_skip == NULL)
+		state->spare_skip = scan_skip_make(state->context, skip_patience());
+	state->skip = state->spare_skip;
+	scan_skip_begin(state->skip, state->keys, scan->parallel_scan != NULL);
+}
+
 /* Begins a (re)scan in this direction, which first fetches so many leaves of `= ANY` together. False: nothing can match. */
 static bool
 begin_scan(IndexScanDesc scan, ScanDirection direction, int leaves_ahead)
 {
 	ShermanScan *state = scan->opaque;
 
-	if (scan->parallel_scan == NULL || parallel_scan_first(scan))
-		pgstat_count_index_scan(scan->indexRelation);
 	state->batch = NULL;
 	state->sought = false;
 	state->place.valid = false;
@@ -252,6 +286,8 @@ begin_scan(IndexScanDesc scan, ScanDirection direction, int leaves_ahead)
 	if (scan->xs_snapshot != InvalidSnapshot && !IsMVCCSnapshot(scan->xs_snapshot))
 		hold_barrier(scan);
 	state->begun = scan_keys_begin(state->keys, direction);
+	if (state->begun)
+		begin_skip(scan);
 	keys_ahead_begin(&state->ahead, scan, state->keys, state->tree_scan, leaves_ahead);
 	return state->begun;
 }
@@ -337,17 +373,28 @@ seek(IndexScanDesc scan, ScanDirection direction, const TreeScanPosition *resume
 {
 	ShermanScan *state = scan->opaque;
 	bool		forward = ScanDirectionIsForward(direction);
-	const ScanEdge *near_edge = forward ? &state->keys->low_edge : &state->keys->high_edge;
-	const ScanEdge *far_edge = forward ? &state->keys->high_edge : &state->keys->low_edge;
+	const ScanEdge *near_edge;
+	const ScanEdge *far_edge;
 	TreeDirection towards = forward ? TREE_FORWARD : TREE_BACKWARD;
-	const TreeBound *stop = far_edge->bound ? &far_edge->tree : NULL;
+	const TreeBound *stop;
 	TreeBound	from;
 	TreeStatus	status;
 
+	if (state->skip != NULL && state->place.valid)
+		scan_skip_reset(state->skip);
+	near_edge = scan_skip_near(state->skip, state->keys, forward);
+	far_edge = scan_skip_far(state->skip, state->keys, forward);
+	stop = far_edge->bound ? &far_edge->tree : NULL;
+	state->tests = state->skip != NULL ? scan_skip_tests(state->skip) || state->keys->rest_count > 0 :
+		state->keys->residual_count > 0;
 	if (unlikely(IsolationIsSerializable()))
 		sherman_predicate_scan(&state->predicate, scan, state->index, state->tree_scan);
 	if (resumed == NULL && !state->place.valid)
-		keys_ahead_fetch(&state->ahead, state->keys, state->tree_scan, direction);
+	{
+		compat_count_search(scan);
+		if (state->skip == NULL || state->skip->region == SKIP_WHOLE)
+			keys_ahead_fetch(&state->ahead, state->keys, state->tree_scan, direction);
+	}
 	if (state->place.valid)
 		keys_entry_bound(state->index->keys, &state->place.key, &from);
 	if (resumed != NULL)
@@ -413,7 +460,51 @@ take_leaves(IndexScanDesc scan, ScanDirection direction)
  * Walking
  */
 
-/* Reads the next batch of this combination. False: it has no more. */
+/* Tells the skip of the batch that was read. */
+static pg_noinline void
+look_at_batch(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+	ScanSkip   *skip = state->skip;
+	const TreeBatch *batch = state->batch;
+	TreeKey		first;
+
+	scan_skip_read(skip, state->batch_direction, batch->leaf.pointer, batch->right);
+	if (!scan_skip_tests(skip) || batch->count == 0 ||
+		!batch_key(scan, 0, &first) || !batch_key(scan, batch->count - 1, &skip->last_key))
+		return;
+	key_reader_open(&state->keys->reader, state->index->keys, &first);
+	key_reader_open(&skip->last, state->index->keys, &skip->last_key);
+	scan_skip_look(skip, batch->last);
+}
+
+/* Goes on behind the batch, which is at hand still, where the skip says. */
+static void
+skip_behind_batch(ShermanScan *state, ScanDirection direction)
+{
+	if (!scan_skip_jump(state->skip, direction))
+	{
+		state->last = true;
+		return;
+	}
+	state->sought = false;
+	state->place.valid = false;
+}
+
+/* What was sought is read to its end: goes to the next region, or combination. False: there is none. */
+static bool
+next_region(ShermanScan *state, ScanDirection direction)
+{
+	if (state->skip != NULL && scan_skip_next(state->skip, direction))
+		return true;
+	if (!scan_keys_next(state->keys, direction))
+		return false;
+	if (state->skip != NULL)
+		scan_skip_reset(state->skip);
+	return true;
+}
+
+/* Reads the next batch of this region. False: it has no more. */
 static bool
 read_batch(IndexScanDesc scan)
 {
@@ -429,6 +520,8 @@ read_batch(IndexScanDesc scan)
 		state->last = state->batch->last;
 		state->serial++;
 		state->position = -1;
+		if (state->skip != NULL)
+			look_at_batch(scan);
 		return true;
 	}
 	state->batch = NULL;
@@ -437,21 +530,41 @@ read_batch(IndexScanDesc scan)
 	return false;
 }
 
+/* Whether an entry passes what the edges do not tell. *rest: neither does any that follows it in the batch. */
+static bool
+entry_passes(ShermanScan *state, const TreeKey *key, bool *rest)
+{
+	ScanKeys   *keys = state->keys;
+	SkipGap		gap;
+
+	*rest = false;
+	key_reader_open(&keys->reader, state->index->keys, key);
+	if (state->skip == NULL)
+		return scan_keys_pass(keys, keys->residual, keys->residual_count);
+	if (scan_skip_tests(state->skip) && !scan_skip_holds(state->skip, &gap))
+	{
+		*rest = scan_skip_rest_fails(state->skip, &gap);
+		return false;
+	}
+	return scan_keys_pass(keys, keys->rest, keys->rest_count);
+}
+
 /* Walks the batch at hand to the next entry that passes what the edges do not tell. False: left on that side. */
 static bool
 step_in_batch(IndexScanDesc scan, int step)
 {
 	ShermanScan *state = scan->opaque;
+	bool		rest = false;
 	TreeKey		key;
 
-	do
+	for (;;)
 	{
-		state->position += step;
+		state->position = rest && step > 0 ? state->batch->count : state->position + step;
 		if (state->position < 0 || state->position >= state->batch->count)
 			return false;
-	} while (state->keys->residual_count > 0 &&
-			 !(batch_key(scan, state->position, &key) && scan_keys_match(state->keys, &key)));
-	return true;
+		if (!state->tests || (batch_key(scan, state->position, &key) && entry_passes(state, &key, &rest)))
+			return true;
+	}
 }
 
 /* return_entry() of an index-only scan, whatever it takes. */
@@ -603,6 +716,8 @@ find_in_batch(IndexScanDesc scan, ScanDirection direction)
 		take_place(scan, &state->place, 0, 1);
 		state->sought = false;
 	}
+	else if (state->skip != NULL && state->skip->jump)
+		skip_behind_batch(state, direction);
 	leave_batch(scan);
 	return false;
 }
@@ -628,7 +743,7 @@ find_entry(IndexScanDesc scan, ScanDirection direction)
 
 		state->place.valid = false;
 		state->sought = false;
-		if (scan->parallel_scan == NULL && !scan_keys_next(state->keys, direction))
+		if (scan->parallel_scan == NULL && !next_region(state, direction))
 			break;
 	}
 	state->begun = false;
@@ -743,7 +858,7 @@ sherman_gettuple(IndexScanDesc scan, ScanDirection direction)
 	scan->xs_recheck = false;
 	/* The short way from an entry to the next one in its batch. */
 	if (likely(state->batch != NULL && state->batch_direction == direction && !scan->kill_prior_tuple &&
-			   state->keys->residual_count == 0 && state->position + 1 < state->batch->count && !state->barrier))
+			   !state->tests && state->position + 1 < state->batch->count && !state->barrier))
 	{
 		state->position++;
 		if (likely(return_entry(scan, direction)))
@@ -791,8 +906,12 @@ get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 			 */
 			tbm_add_tuples(bitmap, state->tids, count, state->batch->unverified);
 			total += count;
+			if (state->skip != NULL && state->skip->jump)
+				skip_behind_batch(state, ForwardScanDirection);
+			if (!state->sought)
+				seek(scan, ForwardScanDirection, NULL);
 		}
-	} while (scan_keys_next(state->keys, ForwardScanDirection));
+	} while (next_region(state, ForwardScanDirection));
 	state->begun = false;
 	return total;
 }

@@ -29,8 +29,7 @@ typedef enum ParallelState
 
 typedef struct ParallelScan
 {
-	slock_t		mutex;			/* for `first_came` and `state` */
-	bool		first_came;
+	slock_t		mutex;			/* for `state` */
 	ParallelState state;
 	ConditionVariable changed;	/* the state is no longer READING */
 	ParallelPlace place;
@@ -75,23 +74,9 @@ sherman_parallelrescan(IndexScanDesc scan)
 	ParallelScan *shared = shared_part(scan);
 
 	SpinLockAcquire(&shared->mutex);
-	shared->first_came = false;
 	shared->state = PARALLEL_IDLE;
 	shared->place.begun = false;
 	SpinLockRelease(&shared->mutex);
-}
-
-bool
-parallel_scan_first(IndexScanDesc scan)
-{
-	ParallelScan *shared = shared_part(scan);
-	bool		first;
-
-	SpinLockAcquire(&shared->mutex);
-	first = !shared->first_came;
-	shared->first_came = true;
-	SpinLockRelease(&shared->mutex);
-	return first;
 }
 
 bool

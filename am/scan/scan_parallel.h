@@ -15,9 +15,6 @@ typedef struct ParallelPlace
 	int			arrays[INDEX_MAX_KEYS]; /* as of scan_keys_save() */
 } ParallelPlace;
 
-/* Whether this participant is the first one of this (re)scan to come. */
-extern bool parallel_scan_first(IndexScanDesc scan);
-
 /*
  * Waits until no other participant is reading and takes the scan over: parallel_scan_release() or
  * parallel_scan_finish() must follow, or an error, which ends the query for all.  False: the scan has

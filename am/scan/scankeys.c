@@ -45,6 +45,7 @@ scan_keys_make(Relation index, ShermanKeys *keys, ScanKey scan_keys, int count, 
 	made->count = count;
 	made->quals = MemoryContextAllocZero(context, sizeof(ScanQual) * Max(count, 1));
 	made->residual = MemoryContextAllocZero(context, sizeof(ScanQual *) * Max(count, 1));
+	made->rest = MemoryContextAllocZero(context, sizeof(ScanQual *) * Max(count, 1));
 	for (int i = 0; i < count; i++)
 	{
 		ScanKey		key = &scan_keys[i];
@@ -86,6 +87,7 @@ scan_keys_free(ScanKeys *made)
 		MemoryContextDelete(made->arrays);
 	pfree(made->quals);
 	pfree(made->residual);
+	pfree(made->rest);
 	pfree(made);
 }
 
@@ -301,12 +303,19 @@ add_residual(ScanKeys *keys, ScanQual *qual)
 	keys->residual[keys->residual_count++] = qual;
 }
 
+/* Whether, of two quals of one type for one end of a range, the second is tighter. */
+static bool
+tighter(ScanKeys *keys, ScanQual *chosen, ScanQual *qual, bool low)
+{
+	int			order = compare_arguments(keys, qual, chosen->value, qual->value);
+
+	return order == 0 ? qual_is_inclusive(chosen) : (order < 0) == low;
+}
+
 /* Keeps the tighter of two quals for one end of a range; quals that cannot be compared go to the residue. */
 static void
 choose_edge(ScanKeys *keys, ScanQual **chosen, ScanQual *qual, bool low)
 {
-	int			order;
-
 	if (*chosen == NULL)
 	{
 		*chosen = qual;
@@ -317,8 +326,7 @@ choose_edge(ScanKeys *keys, ScanQual **chosen, ScanQual *qual, bool low)
 		add_residual(keys, qual);
 		return;
 	}
-	order = compare_arguments(keys, qual, (*chosen)->value, qual->value);
-	if (order == 0 ? qual_is_inclusive(*chosen) : (order < 0) == low)
+	if (tighter(keys, *chosen, qual, low))
 		*chosen = qual;
 }
 
@@ -397,6 +405,71 @@ bind_equality(ScanKeys *keys, int column, const ColumnQuals *found)
 	return true;
 }
 
+/* Notes a range qual of a column that the bounds leave open, unless the one that was noted is tighter or of another type. */
+static void
+note_range(ScanKeys *keys, ScanColumn *condition, ScanQual *qual)
+{
+	bool		low = qual_is_low(keys, qual);
+	ScanQual  **noted = low ? &condition->low : &condition->high;
+
+	if (*noted == NULL || ((*noted)->type == qual->type && tighter(keys, *noted, qual, low)))
+		*noted = qual;
+}
+
+/* Notes what is asked of a column that the bounds leave open. */
+static void
+note_condition(ScanKeys *keys, int column)
+{
+	ScanColumn *condition = &keys->condition[column];
+	ColumnQuals found;
+
+	gather_column(keys, column, &found);
+	condition->equal = found.null ? found.null : found.equal;
+	condition->ranged = condition->equal == NULL && (found.ranges || found.not_null);
+	condition->low = condition->high = NULL;
+	for (int i = 0; condition->ranged && i < keys->count; i++)
+	{
+		if (keys->quals[i].column == column && !(keys->quals[i].flags & SK_SEARCHNOTNULL))
+			note_range(keys, condition, &keys->quals[i]);
+	}
+	if (condition->equal != NULL || condition->ranged)
+		keys->conditions = column + 1;
+}
+
+/* Whether an entry in which all conditions hold passes this qual, too. */
+static bool
+is_noted(const ScanKeys *keys, const ScanQual *qual)
+{
+	const ScanColumn *condition = &keys->condition[qual->column];
+
+	if (qual->column <= keys->conditions_from)
+		return false;
+	if (qual->flags & SK_SEARCHNOTNULL)
+		return condition->ranged || condition->equal == NULL || !(condition->equal->flags & SK_SEARCHNULL);
+	return qual == condition->equal || qual == condition->low || qual == condition->high;
+}
+
+/* Notes what is asked of columns behind the first one that is not bound by equality. */
+static void
+note_conditions(ScanKeys *keys)
+{
+	int			first = keys->equal_count;
+
+	keys->conditions_from = first;
+	keys->conditions = 0;
+	keys->rest_count = 0;
+	if (keys->residual_count == 0)
+		return;
+	memset(&keys->condition[first], 0, sizeof(ScanColumn));
+	for (int column = first + 1; column < keys->keys->columns; column++)
+		note_condition(keys, column);
+	for (int i = 0; i < keys->residual_count; i++)
+	{
+		if (!is_noted(keys, keys->residual[i]))
+			keys->rest[keys->rest_count++] = keys->residual[i];
+	}
+}
+
 /* Sorts the quals. False: no row can match. */
 static bool
 classify(ScanKeys *keys)
@@ -435,161 +508,89 @@ classify(ScanKeys *keys)
 			choose_edge(keys, low ? &keys->low : &keys->high, qual, low);
 		}
 	}
+	note_conditions(keys);
 	return true;
 }
 
 /* ------------------------------------------------------------------------------------------------
- * Edges
+ * Values and edges
  */
 
-/* An edge in the making. */
-typedef struct EdgeBytes
+void
+scan_qual_value(const ScanKeys *keys, ScanQual *qual, int element, ShermanSearchColumn *value)
 {
-	uint8		bytes[KEY_NORM_MAX];
-	bool		open;			/* all columns so far are decided by bytes */
-	int8		side;			/* not 0: an argument beyond its column's type settled the side */
-} EdgeBytes;
+	value->isnull = (qual->flags & SK_SEARCHNULL) != 0;
+	value->type = value->isnull ? keys->keys->column[qual->column].type : qual->type;
+	value->compare = value->isnull || qual->own_type ? NULL : &qual->compare;
+	value->value = value->isnull ? (Datum) 0 : qual_is_array(qual) ? qual->elements[element] : qual->value;
+}
 
-/* Binds the next column of an edge, to NULL if qual is NULL or IS NULL. */
+int
+scan_qual_values(const ScanQual *qual)
+{
+	return qual_is_array(qual) ? qual->element_count : 1;
+}
+
+int
+scan_qual_compare(ScanKeys *keys, ScanQual *qual, Datum value, int element)
+{
+	return compare_value(keys, qual, value, qual_is_array(qual) ? qual->elements[element] : qual->value);
+}
+
+bool
+scan_qual_leaves_out(ScanKeys *keys, ScanQual *qual, bool low, Datum value)
+{
+	int			order = compare_value(keys, qual, value, qual->value);
+
+	return order == 0 ? !qual_is_inclusive(qual) : (order < 0) == low;
+}
+
+int
+scan_values_compare(ScanKeys *keys, int column, Datum left, Datum right)
+{
+	keys_prepare_sort(keys->keys);
+	return ApplySortComparator(left, false, right, false, &keys->keys->column[column].sort);
+}
+
 static void
-edge_bind(ScanKeys *keys, ScanEdge *edge, EdgeBytes *made, ScanQual *qual)
+range_end(const ScanKeys *keys, int column, ScanQual *qual, ScanEnd *end)
 {
-	int			i = edge->search.columns++;
-	const KeyColumn *column = &keys->keys->column[i];
-	ShermanSearchColumn *bound = &edge->search.column[i];
-	TreeBound  *tree = &edge->tree;
-	Normalized	result;
-
-	bound->isnull = qual == NULL || (qual->flags & SK_SEARCHNULL) != 0;
-	bound->type = bound->isnull ? column->type : qual->type;
-	bound->compare = bound->isnull || qual->own_type ? NULL : &qual->compare;
-	bound->value = bound->isnull ? (Datum) 0 :
-		qual_is_array(qual) ? qual->elements[qual->current] : qual->value;
-	if (!made->open || i >= keys->keys->in_norm)
-	{
-		made->open = false;
-		return;
-	}
-
-	if (i == 0)
-		tree->key.high = key_null_flag(column, bound->isnull);
+	end->bound = qual != NULL;
+	end->inclusive = qual != NULL && qual_is_inclusive(qual);
+	if (qual != NULL)
+		scan_qual_value(keys, qual, 0, &end->value);
 	else
-	{
-		made->bytes[column->null_at] = key_null_flag(column, bound->isnull);
-		tree->norm_length = (uint8) (column->null_at + 1);
-	}
-	if (bound->isnull)
-	{
-		tree->norm_length = (uint8) (column->at + column->bytes);
-		edge->search.whole = i + 1;
-		return;
-	}
-	result = column->bytes == 0 ? NORMALIZED_NOT :
-		normalize_argument(column->kind, column->type, bound->type, bound->value, made->bytes + column->at,
-						   column->bytes);
-	if (result == NORMALIZED_NOT)
-	{
-		made->open = false;
-		return;
-	}
-	tree->norm_length = (uint8) (column->at + column->bytes);
-	if (column->descending)
-		key_invert_bytes(made->bytes + column->at, column->bytes);
-	if (result == NORMALIZED_PREFIX)
-		made->open = false;
-	else
-		edge->search.whole = i + 1;
-	if (result == NORMALIZED_BELOW || result == NORMALIZED_ABOVE)
-		made->side = (result == NORMALIZED_ABOVE) != column->descending ? 1 : -1;
+		end->value = (ShermanSearchColumn) {.isnull = true,.type = keys->keys->column[column].type};
 }
 
-/*
- * Makes one edge of the current combination.  False: no entry matches, for an equality's argument is beyond
- * the range of its column's type.
- */
-static bool
-make_edge(ScanKeys *keys, ScanEdge *edge, bool low)
+void
+scan_column_range(const ScanKeys *keys, int column, ScanQual *low, ScanQual *high, ScanRange *range)
 {
-	EdgeBytes	made;
-	ScanQual   *qual = low ? keys->low : keys->high;
-	int8		side = low ? -1 : 1;
-
-	memset(made.bytes, 0, sizeof(made.bytes));
-	made.open = true;
-	made.side = 0;
-	edge->search.columns = edge->search.whole = 0;
-	edge->tree.norm_length = 0;
-	edge->tree.key.high = false;
-	for (int i = 0; i < keys->equal_count; i++)
-	{
-		edge_bind(keys, edge, &made, keys->equal[i]);
-		if (made.side != 0)
-			return false;
-	}
-	if (keys->range_column >= 0)
-	{
-		/* The end without a qual excludes NULLs, if they sort there. */
-		if (qual != NULL || keys->keys->column[keys->range_column].nulls_first == low)
-		{
-			edge_bind(keys, edge, &made, qual);
-			if (qual == NULL || !qual_is_inclusive(qual))
-				side = -side;
-			if (made.side != 0)
-				side = made.side;
-		}
-	}
-
-	edge->bound = edge->search.columns > 0;
-	edge->tree.key.cut = false;
-	edge->tree.key.image = NULL;
-	edge->tree.key.image_bytes = 0;
-	edge->tree.key.block = 0;
-	edge->tree.key.offset = 0;
-	key_words_from_bytes(keys->keys, made.bytes, edge->tree.key.norm);
-	edge->tree.norm_bits_valid = edge->bound;
-	edge->tree.norm_exact = edge->search.whole == edge->search.columns;
-	if (edge->search.whole == keys->keys->columns)
-		edge->tree.norm_length = keys->keys->format.norm_bytes; /* what is left is zeros in every entry */
-	edge->tree.side = side;
-	edge->tree.argument = &edge->search;
-	return true;
-}
-
-/* Whether the normalized bytes tell that nothing lies between two edges: a > 5 AND a < 3. */
-static bool
-edges_crossed(const ScanEdge *low, const ScanEdge *high)
-{
-	int			left = Min(low->tree.norm_length, high->tree.norm_length);
-
-	if (!low->bound || !high->bound)
-		return false;
-	if (low->tree.key.high != high->tree.key.high)
-		return low->tree.key.high;
-	for (int i = 0; left > 0; i++, left -= 8)
-	{
-		uint64		mask = left >= 8 ? ~UINT64CONST(0) : ~UINT64CONST(0) << (64 - left * 8);
-
-		if ((low->tree.key.norm[i] & mask) != (high->tree.key.norm[i] & mask))
-			return (low->tree.key.norm[i] & mask) > (high->tree.key.norm[i] & mask);
-	}
-	return low->tree.norm_length == high->tree.norm_length && low->tree.norm_exact && high->tree.norm_exact &&
-		low->tree.side >= high->tree.side;
+	range_end(keys, column, low, &range->low);
+	range_end(keys, column, high, &range->high);
 }
 
 /* Makes both edges of the current combination. False: no entry matches. */
 static bool
 make_edges(ScanKeys *keys)
 {
-	if (!make_edge(keys, &keys->low_edge, true))
-		return false;
-	if (keys->range_column >= 0)
-		return make_edge(keys, &keys->high_edge, false) && !edges_crossed(&keys->low_edge, &keys->high_edge);
+	ShermanSearchColumn equal[INDEX_MAX_KEYS];
+	ScanRange	range;
+	int			count = keys->equal_count;
 
-	/* Equalities alone: the same place from both sides. */
-	keys->high_edge.bound = keys->low_edge.bound;
-	keys->high_edge.tree = keys->low_edge.tree;
-	keys->high_edge.tree.side = 1;
-	return true;
+	for (int i = 0; i < count; i++)
+		scan_qual_value(keys, keys->equal[i], keys->equal[i]->current, &equal[i]);
+	if (keys->range_column < 0)
+	{
+		if (!scan_edge_make(keys->keys, &keys->low_edge, true, equal, count, NULL))
+			return false;
+		scan_edge_mirror(&keys->high_edge, &keys->low_edge);
+		return true;
+	}
+	scan_column_range(keys, count, keys->low, keys->high, &range);
+	return scan_edge_make(keys->keys, &keys->low_edge, true, equal, count, &range) &&
+		scan_edge_make(keys->keys, &keys->high_edge, false, equal, count, &range) &&
+		!scan_edges_crossed(&keys->low_edge, &keys->high_edge);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -660,12 +661,11 @@ scan_keys_restore(ScanKeys *keys, const int *positions)
 }
 
 bool
-scan_keys_match(ScanKeys *keys, const TreeKey *entry)
+scan_keys_pass(ScanKeys *keys, ScanQual *const *quals, int count)
 {
-	key_reader_open(&keys->reader, keys->keys, entry);
-	for (int i = 0; i < keys->residual_count; i++)
+	for (int i = 0; i < count; i++)
 	{
-		ScanQual   *qual = keys->residual[i];
+		ScanQual   *qual = quals[i];
 		bool		isnull;
 		Datum		value = key_reader_column(&keys->reader, qual->column, &isnull);
 

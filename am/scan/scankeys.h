@@ -9,7 +9,7 @@
 #ifndef SHERMAN_SCANKEYS_H
 #define SHERMAN_SCANKEYS_H
 
-#include "am/keys/key_layout.h"
+#include "am/scan/scan_edges.h"
 
 #include "access/sdir.h"
 #include "access/skey.h"
@@ -31,19 +31,21 @@ typedef struct ScanQual
 	Datum	   *elements;		/* of an array under equality: in index order, without duplicates */
 	int			element_count;
 	int			current;		/* the element of this combination */
+	int			hint;			/* of a condition's: the element that was found last */
 	Oid			element_type;	/* of the array, and how it is stored */
 	int16		element_length;
 	bool		element_by_value;
 	char		element_align;
 } ScanQual;
 
-/* One end of what a combination scans. */
-typedef struct ScanEdge
+/* What the quals of one column ask, as far as bounds can be made of it.  NULL: nothing. */
+typedef struct ScanColumn
 {
-	bool		bound;			/* false: the index's end */
-	TreeBound	tree;
-	ShermanSearch search;
-} ScanEdge;
+	ScanQual   *equal;			/* `=`, `= ANY` or IS NULL */
+	ScanQual   *low;			/* in the order of the index; only without `equal` */
+	ScanQual   *high;
+	bool		ranged;			/* NULLs are out, without `equal` */
+} ScanColumn;
 
 typedef struct ScanKeys
 {
@@ -64,6 +66,13 @@ typedef struct ScanKeys
 	int			residual_count;
 	ScanQual  **residual;		/* to be tested entry by entry */
 	KeyReader	reader;			/* for that */
+
+	/* what is asked of columns that the bounds leave open, for scan_skip.c */
+	int			conditions_from;	/* the first that `condition` is set of: equal_count */
+	int			conditions;		/* behind the last one with a condition; 0: there is none */
+	ScanColumn	condition[INDEX_MAX_KEYS];
+	int			rest_count;
+	ScanQual  **rest;			/* those of `residual` that `condition` does not have */
 
 	/* made for each combination */
 	ScanEdge	low_edge;
@@ -99,7 +108,20 @@ scan_keys_next(ScanKeys *keys, ScanDirection direction)
 extern void scan_keys_save(const ScanKeys *keys, int *positions);
 extern void scan_keys_restore(ScanKeys *keys, const int *positions);
 
-/* Whether an entry passes the residual quals. */
-extern bool scan_keys_match(ScanKeys *keys, const TreeKey *entry);
+/* Whether an entry, which the keys' reader has open, passes these quals. */
+extern bool scan_keys_pass(ScanKeys *keys, ScanQual *const *quals, int count);
+
+/* What a qual of the equal or IS NULL kind binds its column to; of an array, one of its elements. */
+extern void scan_qual_value(const ScanKeys *keys, ScanQual *qual, int element, ShermanSearchColumn *value);
+/* The range that a column's condition leaves. */
+extern void scan_column_range(const ScanKeys *keys, int column, ScanQual *low, ScanQual *high, ScanRange *range);
+/* Values of the column that such a qual leaves. */
+extern int	scan_qual_values(const ScanQual *qual);
+/* A column's value against a qual's argument, or its element, in the order of the index. */
+extern int	scan_qual_compare(ScanKeys *keys, ScanQual *qual, Datum value, int element);
+/* Whether a value lies before the end (low), or behind it (high), that a qual sets to a range. */
+extern bool scan_qual_leaves_out(ScanKeys *keys, ScanQual *qual, bool low, Datum value);
+/* Two values of a column, in the order of the index. */
+extern int	scan_values_compare(ScanKeys *keys, int column, Datum left, Datum right);
 
 #endif							/* SHERMAN_SCANKEYS_H */

@@ -36,4 +36,5 @@ batch_open(TreeScan *scan)
 		.generation = scan->leaf[HEADER_GENERATION],
 		.epoch = scan->leaf_epoch,
 	};
+	scan->batch.right = scan->leaf[HEADER_RIGHT];
 }
