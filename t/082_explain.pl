@@ -181,6 +181,10 @@ like(session('SET enable_bitmapscan = off', "EXPLAIN (ANALYZE, BUFFERS) $lookup"
 $node->stop;
 my $mapped = new_cluster('mapped');
 $mapped->safe_psql('postgres', 'CREATE TABLE rows (k bigint); INSERT INTO rows SELECT generate_series(1, 1000); CREATE INDEX rows_k ON rows USING sherman (k); VACUUM ANALYZE rows');
+# A list that waits for a start is none that is used.
+$mapped->append_conf('postgresql.conf', "sherman.memory_nodes = 'tcp:127.0.0.1:1'");
+$mapped->reload;
+$mapped->poll_query_until('postgres', "SELECT pending_restart FROM pg_settings WHERE name = 'sherman.memory_nodes'") or die;
 my $over = $mapped->safe_psql('postgres', "SET enable_seqscan = off; EXPLAIN ($analyze) SELECT * FROM rows WHERE k = 5; EXPLAIN ($analyze, FORMAT JSON) SELECT * FROM rows WHERE k = 5");
 like($over, qr/rows_k/, 'over the embedded memory node the index is used');
 unlike($over, qr/Sherman/, 'and nothing is said of a network');

@@ -14,6 +14,8 @@
 #include "storage/proc.h"
 #include "utils/memutils.h"
 
+#include "am/nodes/nodes.h"
+
 /* Of the sum, or of a node: a word for each of ShermanTraffic. */
 typedef struct WorkersTraffic
 {
@@ -115,11 +117,12 @@ statement_begin(QueryDesc *query)
 	return statement;
 }
 
+/* Whether somebody asks for it, and there is a network: what is attached counts, as a list may wait for the server's next start. */
 static bool
 is_wanted(const QueryDesc *query)
 {
 	return (query->instrument_options & INSTRUMENT_BUFFERS) != 0 && sherman_shared != NULL && MyProc != NULL &&
-		sherman_nodes_are_remote(sherman_memory_node_list);
+		sherman_round_trip_us() > 0;
 }
 
 static pg_atomic_uint32 *

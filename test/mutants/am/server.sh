@@ -67,4 +67,4 @@ mutate workers_tell_nothing t/082_explain sherman_measure_tell \
 mutate traffic_of_a_failure_stays t/082_explain statement_gone \
 	's/\t\*place = gone->outer;\n//'
 mutate mapped_nodes_are_a_network t/082_explain explain.c:is_wanted \
-	's/ &&\s+sherman_nodes_are_remote\(sherman_memory_node_list\)//'
+	's/ &&\s+sherman_round_trip_us\(\) > 0//'
