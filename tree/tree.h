@@ -660,6 +660,9 @@ extern TreeStatus tree_estimate_nodes(Tree *handle, TreeStatistics *statistics);
 /* The same with extent_bytes, which takes a call for the record if no call has returned it yet. */
 extern TreeStatus tree_estimate(Tree *handle, TreeStatistics *statistics);
 
+/* Bytes of nodes, full ones, for each cell in a tree of this format, which is one that trees can have. */
+extern double tree_bytes_for_cell(const TreeFormat *format);
+
 /* One broken invariant; the walk goes on. May jump. */
 typedef void (*TreeCheckReport)(void *argument, const char *message);
 /* One live entry, in key order; `unverified`: of a leaf whose WAL position is not proven. May jump. */

@@ -273,7 +273,7 @@ build_later(Relation index)
 	if (sherman_all_hidden())
 		sherman_report_state(ERROR, NULL, SHERMAN_HIDDEN, SHERMAN_REASON_NONE);
 	sherman_index_abandon_tree(index);
-	keys = sherman_keys_make(index);
+	keys = sherman_keys_make(index, NULL);
 	write_metapage(index, MAIN_FORKNUM, keys, sherman_keys_format(keys), NULL);
 	sherman_index_set_treeless(index);
 }
@@ -317,6 +317,7 @@ sherman_build(Relation heap, Relation index, IndexInfo *info)
 	if (parallel == NULL)
 		result->heap_tuples = build_scan(&state, info, NULL, true);
 	result->index_tuples = state.tuples;
+	build_fit_cells(&state);
 	build_tree(&state, &record);
 	build_end(&state);
 	if (parallel != NULL)
@@ -332,7 +333,7 @@ sherman_build(Relation heap, Relation index, IndexInfo *info)
 void
 sherman_buildempty(Relation index)
 {
-	ShermanKeys *keys = sherman_keys_make(index);
+	ShermanKeys *keys = sherman_keys_make(index, NULL);
 
 	write_metapage(index, INIT_FORKNUM, keys, sherman_keys_format(keys), NULL);
 }

@@ -37,6 +37,8 @@ typedef struct BuildState
 	TreeFormat	format;
 	double		tuples;			/* index entries */
 	int64		loaded;			/* of them, so far */
+	bool		measures;		/* cells are to fit the images: lengths of some rows' */
+	ShermanImages images;
 
 	/* lossless: sorts of the keys without and with the leading bit, made with their first key */
 	KeySort    *sorts[2];
@@ -73,6 +75,9 @@ extern void build_begin(BuildState *state, Relation heap, Relation index, IndexI
  * rows, live or not, that were met.  `progress`: reports it.
  */
 extern double build_scan(BuildState *state, IndexInfo *info, TableScanDesc scan, bool progress);
+
+/* Chooses the cells for what all processes have read, before the tree is made. */
+extern void build_fit_cells(BuildState *state);
 
 /*
  * Sorts what was read.  A participant's sorts then lie where build_take_over() finds them, those of no keys at all, too: it knows them

@@ -47,6 +47,7 @@ typedef struct SharedBuild
 	int			done;
 	double		rows;			/* met in the table */
 	double		tuples;			/* entries */
+	ShermanImages images;
 	bool		broken_hot_chain;
 } SharedBuild;
 
@@ -90,6 +91,11 @@ participate(SharedBuild *shared, ParallelTableScanDesc table_scan, const BuildSh
 	shared->done++;
 	shared->rows += rows;
 	shared->tuples += state.tuples;
+	for (int i = 0; i < SHERMAN_IMAGE_CLASSES; i++)
+	{
+		shared->images.count[i] += state.images.count[i];
+		shared->images.bytes[i] += state.images.bytes[i];
+	}
 	shared->broken_hot_chain |= info->ii_BrokenHotChain;
 	SpinLockRelease(&shared->mutex);
 	ConditionVariableSignal(&shared->progress);
@@ -107,7 +113,7 @@ attach_sorts(shm_toc *toc, Relation index, dsm_segment *segment, BuildShare *sha
 	void	   *sorts = shm_toc_lookup(toc, TOC_SORTS, false);
 
 	memset(share, 0, sizeof(*share));
-	if (sherman_keys_format(sherman_keys_make(index))->lossless)
+	if (sherman_keys_format(sherman_keys_make(index, NULL))->lossless)
 	{
 		share->keys = sorts;
 		key_sort_share_attach(share->keys, segment);
@@ -300,6 +306,7 @@ build_parallel(BuildState *state, IndexInfo *info, double *rows)
 
 	state->share = &build->share;
 	state->tuples = build->shared->tuples;
+	state->images = build->shared->images;
 	info->ii_BrokenHotChain |= build->shared->broken_hot_chain;
 	*rows = build->shared->rows;
 	build_take_over(state, participants);

@@ -33,6 +33,9 @@
 #include "am/base/shared.h"
 #include "am/keys/key_layout.h"
 
+/* Of so many rows one is measured. */
+#define MEASURE_STRIDE 8
+
 /* Words with this bit inverted have, as signed integers, the order of the words. */
 #define WORD_SIGN (UINT64CONST(1) << 63)
 
@@ -177,6 +180,8 @@ build_callback_tuples(Relation index, ItemPointer tid, Datum *values, bool *isnu
 		if (!isnull[i] && TupleDescAttr(state->descriptor, state->words + i)->attlen == -1)
 			sorted[i] = PointerGetDatum(PG_DETOAST_DATUM_PACKED(values[i]));
 	}
+	if (state->measures && ((int64) state->tuples) % MEASURE_STRIDE == 0)
+		sherman_keys_measure(state->keys, sorted, sorted_null, &state->images);
 	sorted[state->columns] = PointerGetDatum(tid);
 	sorted_null[state->columns] = false;
 	if (state->unique)
@@ -206,10 +211,11 @@ build_begin(BuildState *state, Relation heap, Relation index, IndexInfo *info)
 	state->index = index;
 	state->unique = info->ii_Unique;
 	state->nulls_distinct = !info->ii_NullsNotDistinct;
-	state->keys = sherman_keys_make(index);
+	state->keys = sherman_keys_make(index, NULL);
 	state->format = *sherman_keys_format(state->keys);
 	state->format.fill_percent = (uint8) sherman_fillfactor(index);
 	state->format.postings = sherman_deduplicates(index, &state->format);
+	state->measures = sherman_keys_vary(state->keys);
 	if (state->unique)
 		state->last_image = palloc(TREE_IMAGE_MAX_BYTES);
 	state->memory_kb = maintenance_work_mem;
@@ -245,6 +251,15 @@ build_take_over(BuildState *state, int participants)
 	}
 	for (int i = 0; i < 2; i++)
 		state->sorts[i] = key_sort_take_over(state->keys, state->memory_kb, state->share->keys, i == 1);
+}
+
+void
+build_fit_cells(BuildState *state)
+{
+	if (!state->measures)
+		return;
+	sherman_keys_fit_cells(state->keys, &state->images);
+	state->format.cell_bytes = sherman_keys_format(state->keys)->cell_bytes;
 }
 
 void

@@ -390,7 +390,7 @@ complete(Relation relation, OpenIndex *open, bool quiet, bool lazily)
 	}
 	caller = MemoryContextSwitchTo(index->context);
 	if (index->keys == NULL)
-		index->keys = sherman_keys_make(relation);
+		index->keys = sherman_keys_make(relation, &index->meta);
 	warn_versions(relation, &index->meta);
 	if (index->meta.tree != 0)
 	{

@@ -68,6 +68,7 @@ struct ShermanKeys
 	TreeFormat	format;
 	int			columns;		/* key columns; the descriptor's others are included ones */
 	bool		exact;			/* the normalized key holds all key columns without loss */
+	bool		varies;			/* the length of images is not known from the definition */
 	bool		integers;		/* exact, and all key columns are integers: normalize_is_integer() */
 	int			data_bytes;		/* of an exact key: key_data_bytes() without NULLs */
 	int			in_norm;		/* leading columns whose NULL-ness is in the normalized key */

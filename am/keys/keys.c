@@ -2,8 +2,8 @@
  * keys.c
  *		The keys of an index: their layout in the tree, and how rows become keys and keys rows again.
  *
- * The format is chosen from the index's definition alone, so that every process, and REINDEX, chooses the
- * same: see choose_format().
+ * The format of a new index is chosen from its definition: see choose_format(). The metapage keeps it: another version
+ * may have chosen other sizes, and as long as they serve the definition the index goes on with them.
  */
 #include "am/base/sherman.h"
 
@@ -30,6 +30,9 @@
 #define CELL_HEAD_BYTES 8
 /* The reference to an overflow key, at the image's place in a cell. */
 #define CELL_REFERENCE_BYTES 16
+
+/* The longest cell: a line. */
+#define CELL_MAX_BYTES ((TREE_NORM_WORDS + 1) * 8)
 
 /* Offsets that fit a cell. */
 #define KEY_MAX_OFFSET 4095
@@ -102,8 +105,22 @@ measure_demand(ShermanKeys *keys, KeyDemand *demand)
 	measure_image(keys, demand);
 }
 
+/* Bytes of a prefix behind whole columns that decide as a rule. */
+#define PREFIX_LEAST_BYTES 4
+
 /* Whole bytes of normalized key beside which the cells have room for an image, or for what stands for it. */
-#define EXACT_NORM_MAX (64 - CELL_HEAD_BYTES - CELL_REFERENCE_BYTES)
+#define EXACT_NORM_MAX (CELL_MAX_BYTES - CELL_HEAD_BYTES - CELL_REFERENCE_BYTES)
+
+/* The cell with so many bytes of normalized key and, behind its length, of an image; 0: with none. */
+static int
+cell_bytes_for(int norm, int image)
+{
+	int			bytes = CELL_HEAD_BYTES + norm;
+
+	if (image > 0)
+		bytes += Max(TYPEALIGN(8, image + CELL_LENGTH_BYTES), CELL_REFERENCE_BYTES);
+	return bytes;
+}
 
 /*
  * Whether the normalized key can hold the key columns without loss, all of them.  Sets the format's sizes if so:
@@ -113,33 +130,34 @@ static bool
 choose_exact(const KeyDemand *demand, TreeFormat *format)
 {
 	int			wanted = (demand->bytes + 7) / 8 * 8;
+	int			with_rest;
 
 	if (!demand->exact || demand->bytes > (demand->included ? EXACT_NORM_MAX : KEY_NORM_MAX))
 		return false;
 	if (!demand->included)
 	{
 		format->lossless = true;
-		format->cell_bytes = demand->bytes <= 8 ? 16 : demand->bytes <= 24 ? 32 : 64;
+		format->cell_bytes = cell_bytes_for(wanted, 0);
 		format->norm_bytes = format->cell_bytes - CELL_HEAD_BYTES;
 		return true;
 	}
+	with_rest = cell_bytes_for(wanted, demand->rest_bytes);
 	format->norm_bytes = wanted;
-	format->cell_bytes = 64;
-	if (demand->rest_bytes > 0 &&
-		wanted + Max(demand->rest_bytes + CELL_LENGTH_BYTES, CELL_REFERENCE_BYTES) <= 32 - CELL_HEAD_BYTES)
-		format->cell_bytes = 32;
+	format->cell_bytes = demand->rest_bytes > 0 ? Min(with_rest, CELL_MAX_BYTES) : CELL_MAX_BYTES;
 	return true;
 }
 
 /*
  * Keys without loss are kept whole: choose_exact().  Others have their image beside at least 8 normalized bytes:
- * - of fixed length: the smallest cell that holds both; then as many normalized bytes as leave the image its
- *	 room.  An image too long for any cell leaves its place to normalized bytes.
+ * - of fixed length: as many normalized bytes as leave the image its room, and the smallest cell that holds both.  An
+ *	 image too long for any cell leaves its place to normalized bytes.
+ * Where no length is known these are what is guessed; a build knows the lengths, and takes the cell that fits them:
+ * sherman_keys_fit_cells().
  * - one column of variable length: 32 bytes, half of it normalized.  A word or a short name fits; what does
  *	 not lies out of line, and is only fetched where the first 8 bytes tie.  Without a normalization every
  *	 comparison wants the image: 64 bytes, so that it is rarely out of line.
  * - several columns: 64 bytes, up to 24 of them normalized, so that a leading column and the start of the
- *	 next decide; 16 of a single prefix, to leave room for what is included.
+ *	 next decide; 16 where these leave a prefix some bytes, and of a single prefix, to leave room for what is included.
  *
  * Returns whether the key is exact.
  */
@@ -147,21 +165,20 @@ static bool
 choose_format(const KeyDemand *demand, int attributes, TreeFormat *format)
 {
 	int			wanted = demand->open ? KEY_NORM_MAX : (Max(demand->bytes, 1) + 7) / 8 * 8;
-	int			room = 64 - CELL_HEAD_BYTES;
+	int			room = CELL_MAX_BYTES - CELL_HEAD_BYTES;
 
 	format->lossless = false;
 	if (choose_exact(demand, format))
 		return true;
-	format->cell_bytes = 64;
+	format->cell_bytes = CELL_MAX_BYTES;
 	if (demand->image_bytes > 0)
 	{
 		int			image = demand->image_bytes + CELL_LENGTH_BYTES;
 
-		if (wanted == 8 && 8 + image <= 32 - CELL_HEAD_BYTES)
-			format->cell_bytes = 32;
 		if (Min(wanted, 24) + image <= room)
 			wanted = Min(wanted, (room - image) / 8 * 8);
 		format->norm_bytes = Min(wanted, (room - CELL_REFERENCE_BYTES) / 8 * 8);
+		format->cell_bytes = Min(cell_bytes_for(format->norm_bytes, demand->image_bytes), CELL_MAX_BYTES);
 	}
 	else if (attributes == 1)
 	{
@@ -170,7 +187,11 @@ choose_format(const KeyDemand *demand, int attributes, TreeFormat *format)
 		format->norm_bytes = 8;
 	}
 	else
-		format->norm_bytes = Min(wanted, demand->prefix_alone ? 16 : 24);
+	{
+		bool		start = demand->open && demand->bytes + PREFIX_LEAST_BYTES <= 16;
+
+		format->norm_bytes = Min(wanted, demand->prefix_alone || start ? 16 : 24);
+	}
 	return false;
 }
 
@@ -297,8 +318,29 @@ column_kind(Relation index, int column)
 	return normalize_kind(index_getprocid(index, column + 1, SHERMAN_ORDER_PROC), index->rd_indcollation[column]);
 }
 
+/*
+ * Takes over the sizes that an index was made with, if they serve its definition: cells that there can be, with room for all that
+ * they are to hold.
+ */
+static void
+adopt_sizes(ShermanKeys *keys, const KeyDemand *demand, const ShermanMetaPage *meta)
+{
+	int			cell = meta->cell_bytes;
+	int			norm = meta->norm_bytes;
+	int			beside = cell - CELL_HEAD_BYTES - norm;
+
+	if (cell % 8 != 0 || norm % 8 != 0 || norm == 0 || cell > CELL_MAX_BYTES)
+		return;
+	if (keys->format.lossless ? beside != 0 : beside < CELL_REFERENCE_BYTES)
+		return;
+	if (keys->exact && norm < demand->bytes)
+		return;
+	keys->format.cell_bytes = (uint8) cell;
+	keys->format.norm_bytes = (uint8) norm;
+}
+
 ShermanKeys *
-sherman_keys_make(Relation index)
+sherman_keys_make(Relation index, const ShermanMetaPage *meta)
 {
 	int			columns = IndexRelationGetNumberOfKeyAttributes(index);
 	ShermanKeys *keys = palloc0(offsetof(ShermanKeys, column) + sizeof(KeyColumn) * columns);
@@ -317,6 +359,9 @@ sherman_keys_make(Relation index)
 	}
 	measure_demand(keys, &demand);
 	keys->exact = choose_format(&demand, keys->descriptor->natts, &keys->format);
+	keys->varies = demand.image_bytes == 0;
+	if (meta != NULL)
+		adopt_sizes(keys, &demand, meta);
 	keys->format.fill_percent = (uint8) sherman_fillfactor(index);
 
 	/*
@@ -327,6 +372,62 @@ sherman_keys_make(Relation index)
 	place_columns(keys);
 	place_data(keys);
 	return keys;
+}
+
+/* ---- cells for the lengths that there are ---- */
+
+/* Words that an image takes in a cell, with its length, less one: the number of its class. */
+static int
+image_class(Size image)
+{
+	return (int) Min((image + CELL_LENGTH_BYTES - 1) / sizeof(uint64), SHERMAN_IMAGE_CLASSES - 1);
+}
+
+bool
+sherman_keys_vary(const ShermanKeys *keys)
+{
+	return !keys->format.lossless && keys->varies;
+}
+
+void
+sherman_keys_measure(const ShermanKeys *keys, Datum *values, bool *isnull, ShermanImages *images)
+{
+	int			last = keys->descriptor->natts - 1;
+	Size		image = sizeof(unsigned short) + heap_compute_data_size(keys->descriptor, values, isnull);
+	int			class;
+
+	/* The key columns' data are left out, and the zeros behind a name. */
+	if (keys->exact)
+		image -= Min(image - sizeof(unsigned short), (Size) keys->data_bytes);
+	else if (!isnull[last] && TupleDescAttr(keys->descriptor, last)->attlen == NAMEDATALEN)
+		image -= NAMEDATALEN - strlen(NameStr(*DatumGetName(values[last])));
+	class = image_class(image);
+	images->count[class]++;
+	images->bytes[class] += TYPEALIGN(CELL_REFERENCE_BYTES, image);
+}
+
+void
+sherman_keys_fit_cells(ShermanKeys *keys, const ShermanImages *images)
+{
+	TreeFormat	format = keys->format;
+	int			least = CELL_HEAD_BYTES + format.norm_bytes + CELL_REFERENCE_BYTES;
+	double		best = -1;
+
+	Assert(sherman_keys_vary(keys));
+	for (int cell = least; cell <= CELL_MAX_BYTES; cell += sizeof(uint64))
+	{
+		int			room = (cell - CELL_HEAD_BYTES - format.norm_bytes) / (int) sizeof(uint64);
+		double		bytes = 0;
+
+		format.cell_bytes = (uint8) cell;
+		for (int class = 0; class < SHERMAN_IMAGE_CLASSES; class++)
+			bytes += images->count[class] * tree_bytes_for_cell(&format) + (class < room ? 0 : images->bytes[class]);
+		if (bytes > 0 && (best < 0 || bytes < best))
+		{
+			best = bytes;
+			keys->format.cell_bytes = (uint8) cell;
+		}
+	}
 }
 
 /* ---- what the metapage knows of the encoding ---- */

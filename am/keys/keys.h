@@ -12,12 +12,28 @@ typedef struct ShermanKeys ShermanKeys;
 
 /*
  * The layout of an index's keys: format, per-column normalization, comparators.  Made in CurrentMemoryContext, from catalogs
- * only (usable before the tree exists).
+ * only (usable before the tree exists).  `meta`: of an index that is there, whose sizes of cells are kept if its definition can have
+ * them; else, as with NULL, they are those of a new index.
  */
-extern ShermanKeys *sherman_keys_make(Relation index);
+extern ShermanKeys *sherman_keys_make(Relation index, const ShermanMetaPage *meta);
 /* Whether keys that were made for the index earlier are as they would be made now: its definition has not changed since. */
 extern bool sherman_keys_serve(const ShermanKeys *keys, Relation index);
 extern const TreeFormat *sherman_keys_format(const ShermanKeys *keys);
+
+/* Lengths of rows' images, by the words that they take in a cell; what takes more than a cell's is in the last class. */
+#define SHERMAN_IMAGE_CLASSES 8
+typedef struct ShermanImages
+{
+	double		count[SHERMAN_IMAGE_CLASSES];
+	double		bytes[SHERMAN_IMAGE_CLASSES];	/* that they take out of line */
+} ShermanImages;
+
+/* Whether the length of keys' images is not known from the index's definition, so that a build is to measure it. */
+extern bool sherman_keys_vary(const ShermanKeys *keys);
+/* Counts a row's image; about: compression is not tried, and zeros at its end count. Values are not toasted out of line. */
+extern void sherman_keys_measure(const ShermanKeys *keys, Datum *values, bool *isnull, ShermanImages *images);
+/* Has the keys in the cells that make the index of such rows smallest. Nothing was formed for them yet that is kept. */
+extern void sherman_keys_fit_cells(ShermanKeys *keys, const ShermanImages *images);
 /* Whether to compare keys runs no query, as far as can be told. */
 extern bool sherman_keys_compare_alone(const ShermanKeys *keys);
 

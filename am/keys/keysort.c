@@ -30,7 +30,7 @@
 #include "am/base/compat.h"
 #include "am/keys/keysort.h"
 
-/* Words of normalized key that are sorted in an array: cells of 16 and 32 bytes. */
+/* Words of normalized key that are sorted in an array: cells of up to 32 bytes. */
 #define ARRAY_WORDS_MAX 3
 
 /* Rows that the array begins with. */

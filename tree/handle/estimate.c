@@ -149,3 +149,12 @@ tree_estimate(Tree *handle, TreeStatistics *statistics)
 		statistics->extent_bytes = record.bytes;
 	return status;
 }
+
+double
+tree_bytes_for_cell(const TreeFormat *format)
+{
+	NodeGeometry g = node_geometry(format);
+
+	assert(format_valid(format));
+	return (double) (g.leaf_bytes + g.inner_stride * 8) / g.leaf_cells;
+}
