@@ -116,8 +116,6 @@ mutate map_believed_at_any_time specs/index-only-vacuum judge_batch \
 	's/status = sherman_batch_unchanged\(index, scan->indexRelation, tree_scan, batch, &unchanged\);/(void) index;/'
 mutate rescan_goes_on_where_it_was sql/parallel sherman_parallelrescan \
 	's/\tshared->place.begun = false;\n//'
-mutate each_participant_counts_a_scan sql/parallel parallel_scan_first \
-	's/\tshared->first_came = true;\n//'
 mutate leaf_read_by_two sql/parallel parallel_scan_seize \
 	's/\t\t\tshared->state = PARALLEL_READING;/\t\t\tshared->state = PARALLEL_IDLE;/' \
 	leave_reading \
@@ -128,8 +126,8 @@ mutate greatest_element_but_one sql/arrays take_array \
 	's/\? count - 1 : 0\]/? Max(count - 2, 0) : 0]/'
 mutate last_element_dropped sql/arrays take_array \
 	's/for \(int i = 1; i < count; i\+\+\)/for (int i = 1; i + 1 < count; i++)/'
-mutate wider_of_two_edges sql/multicolumn choose_edge \
-	's/order == 0 \? qual_is_inclusive\(\*chosen\)/order == 0 ? !qual_is_inclusive(*chosen)/'
+mutate wider_of_two_edges sql/multicolumn tighter \
+	's/order == 0 \? qual_is_inclusive\(chosen\)/order == 0 ? !qual_is_inclusive(chosen)/'
 mutate key_not_locked specs/unique-lock lock_key \
 	's/\tsherman_lock_key\(row->index, [^;]*;\n\tchecker->locked = true;/\tchecker->locked = false;/'
 mutate check_given_up_early specs/unique-lock lock_key \

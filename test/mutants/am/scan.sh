@@ -6,5 +6,5 @@ mutate elements_are_skipped sql/skip go_behind \
 	's/skip->element\[column\] \+ step/skip->element[column] + 2 * step/'
 mutate other_values_taken_for_the_same sql/skip same_values \
 	's/return false;/break;/'
-mutate searches_not_counted sql/skip seek \
+mutate searches_not_counted sql/skip am/scan/scan.c:seek \
 	's/\t\tcompat_count_search\(scan\);\n//'
