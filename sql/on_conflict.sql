@@ -145,6 +145,34 @@ INSERT INTO small SELECT i, i FROM generate_series(1, 9000) i ON CONFLICT (k) DO
 DROP TABLE small;
 DROP FUNCTION memory;
 
+-- A key that comes again and again, each time that its row has been deleted by the statement itself; read by none of its indexes.
+CREATE TABLE again_btree (k int, v int);
+CREATE TABLE again_sherman (LIKE again_btree);
+SELECT twins('CREATE UNIQUE INDEX again_@_k ON again_@ USING @ (k)');
+CREATE FUNCTION again() RETURNS trigger LANGUAGE plpgsql SET enable_indexscan = off SET enable_bitmapscan = off AS $$
+BEGIN
+	EXECUTE format('DELETE FROM %I WHERE k = $1', TG_TABLE_NAME) USING NEW.k;
+	RETURN NEW;
+END $$;
+CREATE TRIGGER again BEFORE INSERT ON again_btree FOR EACH ROW EXECUTE FUNCTION again();
+CREATE TRIGGER again BEFORE INSERT ON again_sherman FOR EACH ROW EXECUTE FUNCTION again();
+SELECT twins('INSERT INTO again_@ SELECT i % 3, i FROM generate_series(1, 60) i ON CONFLICT DO NOTHING');
+SELECT twins('INSERT INTO again_@ SELECT i % 3, i FROM generate_series(61, 120) i ON CONFLICT (k) DO UPDATE SET v = -1');
+SELECT (SELECT string_agg(a::text, ' ' ORDER BY a::text) FROM again_btree a) = (SELECT string_agg(a::text, ' ' ORDER BY a::text) FROM again_sherman a) AS same,
+	count(*), sherman_check('again_sherman_k', true) FROM again_sherman;
+-- A unique index that is not asked first refuses a row when it comes, whatever comes behind it.
+SELECT twins('TRUNCATE again_@');
+ALTER TABLE again_btree DISABLE TRIGGER USER;
+ALTER TABLE again_sherman DISABLE TRIGGER USER;
+SELECT twins('CREATE UNIQUE INDEX again_@_v ON again_@ USING @ (v)');
+SELECT twins('INSERT INTO again_@ SELECT i, i FROM generate_series(1, 20) i');
+SELECT twins('INSERT INTO again_@ VALUES (30, 30), (31, 5), (5, 40) ON CONFLICT (k) DO UPDATE SET v = excluded.v');
+SELECT twins('INSERT INTO again_@ VALUES (30, 30), (5, 40), (31, 5) ON CONFLICT (k) DO UPDATE SET v = excluded.v');
+SELECT twins('INSERT INTO again_@ VALUES (41, 41), (42, 42), (43, 41) ON CONFLICT (k) DO NOTHING');
+SELECT twins('INSERT INTO again_@ VALUES (41, 41), (42, 42), (43, 41), (41, 44), (NULL, 45), (NULL, 46), (47, NULL), (48, NULL) ON CONFLICT DO NOTHING');
+SELECT (SELECT string_agg(a::text, ' ' ORDER BY a::text) FROM again_btree a) = (SELECT string_agg(a::text, ' ' ORDER BY a::text) FROM again_sherman a) AS same,
+	count(*), sherman_check('again_sherman_k', true), sherman_check('again_sherman_v', true) FROM again_sherman;
+
 -- exclusion constraints beside them
 CREATE TABLE both_kinds (k int, r int, EXCLUDE USING sherman (r WITH =));
 CREATE UNIQUE INDEX ON both_kinds USING sherman (k);
@@ -172,5 +200,5 @@ UPDATE parted SET v = 2, k = 2 WHERE k = 4 AND v = 1;
 SELECT tableoid::regclass, * FROM parted ORDER BY k, v;
 
 DROP VIEW view_btree, view_sherman;
-DROP TABLE c_btree, c_sherman, both_kinds, parted;
-DROP FUNCTION one, twins, same, upsert_sql, upsert_plpgsql, also, plan_nodes, plan_lines;
+DROP TABLE c_btree, c_sherman, both_kinds, parted, again_btree, again_sherman;
+DROP FUNCTION again, one, twins, same, upsert_sql, upsert_plpgsql, also, plan_nodes, plan_lines;

@@ -41,7 +41,7 @@ CREATE FUNCTION in_sql() RETURNS void LANGUAGE sql AS $$
 SELECT * FROM waits('SELECT in_sql()');
 -- NULLs are unique, and wait as in any index.
 SELECT * FROM waits($$INSERT INTO ub SELECT NULL, CASE i WHEN 100 THEN 'last' END FROM generate_series(1, 100) i$$);
--- Where another part of the statement changes rows, or may take some back; where old rows get new keys.
+-- Where another part of the statement changes rows; where old rows get new keys. Those that may be taken back are checked, and wait.
 SELECT * FROM waits($$WITH new AS (INSERT INTO ub SELECT i, CASE i WHEN 500 THEN 'last' END FROM generate_series(491, 500) i RETURNING k) SELECT 1$$);
 SELECT * FROM waits($$WITH gone AS (DELETE FROM ub WHERE k BETWEEN 491 AND 500 RETURNING *) INSERT INTO ub SELECT k + 100, w FROM gone ORDER BY k$$);
 SELECT * FROM waits($$INSERT INTO ub SELECT i, CASE i WHEN 610 THEN 'last' END FROM generate_series(601, 610) i ON CONFLICT DO NOTHING$$);

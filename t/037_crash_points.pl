@@ -93,6 +93,12 @@ $points->enumerate(
 	most => 40,
 	cancel => 1);
 $points->enumerate(
+	name => 'entries of one statement with ON CONFLICT, announced',
+	prepare => "$table; CREATE UNIQUE INDEX T_k ON T USING sherman (k)",
+	act => q{INSERT INTO T SELECT g * 7919 % 10007, 'more' FROM generate_series(1, 90) g ON CONFLICT DO NOTHING},
+	most => 40,
+	cancel => 1);
+$points->enumerate(
 	name => 'unique insert',
 	prepare => "$table; CREATE UNIQUE INDEX T_k ON T USING sherman (k); DELETE FROM T WHERE k = 50",
 	act => q{INSERT INTO T VALUES (50, 'new')},

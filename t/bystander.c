@@ -30,6 +30,7 @@ PG_FUNCTION_INFO_V1(bystander_place);
 PG_FUNCTION_INFO_V1(bystander_wake);
 PG_FUNCTION_INFO_V1(bystander_wait);
 PG_FUNCTION_INFO_V1(bystander_at_commit);
+PG_FUNCTION_INFO_V1(bystander_held_abort);
 
 extern void _PG_init(void);
 
@@ -79,6 +80,19 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 /* The table that gets rows before the transaction commits; InvalidOid: none does. */
 static Oid	table_at_commit;
 
+/* The next abort is held up. */
+static bool abort_is_held;
+
+/* Until a file that it makes has been removed. */
+static void
+hold_abort(void)
+{
+	abort_is_held = false;
+	fclose(fopen("bystander.abort", "w"));
+	while (access("bystander.abort", F_OK) == 0)
+		pg_usleep(10000);
+}
+
 /* What an extension has gathered in a transaction it may write at its end. */
 static void
 transaction_changed(XactEvent event, void *argument)
@@ -86,12 +100,21 @@ transaction_changed(XactEvent event, void *argument)
 	if (event == XACT_EVENT_PRE_COMMIT && OidIsValid(table_at_commit))
 		add_rows_by_hand(table_at_commit, 1, 50);
 	table_at_commit = InvalidOid;
+	if (event == XACT_EVENT_ABORT && abort_is_held)
+		hold_abort();
 }
 
 Datum
 bystander_at_commit(PG_FUNCTION_ARGS)
 {
 	table_at_commit = PG_GETARG_OID(0);
+	PG_RETURN_VOID();
+}
+
+Datum
+bystander_held_abort(PG_FUNCTION_ARGS)
+{
+	abort_is_held = true;
 	PG_RETURN_VOID();
 }
 

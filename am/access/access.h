@@ -40,12 +40,19 @@ typedef enum ShermanStatement
 	SHERMAN_STATEMENT_SPECULATES	/* inserts rows that it may take back at once (ON CONFLICT) */
 } ShermanStatement;
 
+/* A statement or a command that is being executed. */
+typedef struct ShermanExecution
+{
+	ShermanStatement statement;
+	struct EState *estate;		/* of one that speculates */
+} ShermanExecution;
+
 /*
  * Brackets each call of the executor and each utility command.  Behind an error sherman_statement_leave() is called all the same, with
  * what sherman_statement_begin() has returned.
  */
-extern ShermanStatement sherman_statement_begin(ShermanStatement statement);
-extern void sherman_statement_leave(ShermanStatement around);
+extern ShermanExecution sherman_statement_begin(ShermanExecution execution);
+extern void sherman_statement_leave(ShermanExecution around);
 /* The executor has run a statement, and no trigger behind its rows: adds the entries of unique indexes that an INSERT has left waiting. */
 extern void sherman_statement_rows_added(void);
 /* Behind the last sherman_statement_leave() of a statement: adds the entries that it has left waiting. */

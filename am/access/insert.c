@@ -45,16 +45,48 @@ insert_state_make(IndexInfo *info)
 }
 
 /*
+ * Whether the statement takes the row back if this index refuses its key.
+ */
+static bool
+is_arbiter(Relation index, IndexUniqueCheck check_unique)
+{
+	return check_unique == UNIQUE_CHECK_PARTIAL && index->rd_index->indimmediate && insert_batch_speculates();
+}
+
+/*
  * How an entry may wait for others of its statement; INSERT_KINDS: it may not.
  */
 static InsertKind
 entry_kind(Relation index, const bool *isnull, IndexUniqueCheck check_unique, bool index_unchanged)
 {
-	if (check_unique != UNIQUE_CHECK_NO && check_unique != UNIQUE_CHECK_YES)
+	const bool	speculates = insert_batch_speculates();
+
+	if (check_unique == UNIQUE_CHECK_EXISTING || (check_unique == UNIQUE_CHECK_PARTIAL && !is_arbiter(index, check_unique)))
 		return INSERT_KINDS;
-	if (check_unique == UNIQUE_CHECK_YES && !unique_by_null(index, isnull))
-		return INSERT_UNIQUE;
+	if (check_unique != UNIQUE_CHECK_NO && !unique_by_null(index, isnull))
+		return !speculates ? INSERT_UNIQUE : index_unchanged ? INSERT_ANNOUNCED_CHURN : INSERT_ANNOUNCED;
 	return index_unchanged ? INSERT_CHURN : INSERT_NEW;
+}
+
+/*
+ * What an entry of this kind may wait in; NULL: it is to be added at once.
+ */
+static InsertBatch *
+batch_to_wait_in(InsertState *state, Relation index, Relation heap, const ShermanIndex *opened, InsertKind kind)
+{
+	InsertBatch *batch = state->batch[kind];
+
+	if (unlikely(opened->state != SHERMAN_OK || opened->tree == NULL))
+		return NULL;
+	if (likely(batch != NULL && batch->serial == state->serial[kind]))
+		return batch;
+	state->alone[kind] = !insert_batch_allowed(index, heap, opened, kind);
+	if (state->alone[kind])
+		return NULL;
+	batch = insert_batch_take(index, heap, opened, kind);
+	state->batch[kind] = batch;
+	state->serial[kind] = batch->serial;
+	return batch;
 }
 
 /*
@@ -65,26 +97,64 @@ entry_waits(InsertState *state, Relation index, Datum *values, bool *isnull, Ite
 			InsertKind kind)
 {
 	ShermanIndex *opened = sherman_index(index);
-	InsertBatch *batch = state->batch[kind];
+	InsertBatch *batch = batch_to_wait_in(state, index, heap, opened, kind);
 	MemoryContext caller;
 
-	if (unlikely(opened->state != SHERMAN_OK || opened->tree == NULL))
+	if (batch == NULL)
 		return false;
-	if (unlikely(batch == NULL || batch->serial != state->serial[kind]))
-	{
-		state->alone[kind] = !insert_batch_allowed(index, heap, opened, kind);
-		if (state->alone[kind])
-			return false;
-		batch = insert_batch_take(index, heap, opened, kind);
-		state->batch[kind] = batch;
-		state->serial[kind] = batch->serial;
-	}
 	caller = MemoryContextSwitchTo(state->context);
 	sherman_keys_form(opened->keys, index, values, isnull, tid, insert_batch_place(batch));
 	MemoryContextSwitchTo(caller);
 	insert_batch_keep(batch);
 	MemoryContextReset(state->context);
 	return true;
+}
+
+/*
+ * Checks a key, and has its entry wait.  *unique: as sherman_insert() returns.  False: both is to be done at once.
+ *
+ * With the key locked nobody adds it who was not found; before it is unlocked it is announced.
+ */
+static bool
+entry_waits_checked(InsertState *state, const UniqueRow *row, InsertKind kind, bool *unique)
+{
+	ShermanIndex *opened = sherman_index_for_insert(row->index);
+	InsertBatch *batch = batch_to_wait_in(state, row->index, row->heap, opened, kind);
+	UniqueRow	checked = *row;
+	TreeKey    *key;
+	bool		waits;
+
+	if (batch == NULL)
+		return false;
+	key = insert_batch_place(batch);
+	sherman_keys_form(opened->keys, row->index, row->values, row->isnull, row->tid, key);
+	checked.key = key;
+	checked.barred = true;
+	*unique = unique_claim(&state->unique, &checked, &opened);
+	waits = *unique && insert_batch_announce(batch);
+	if (!waits)
+		(void) insert_entry(row->index, opened, key, row->heap, row->unchanged);
+	unique_release(&state->unique, row->index);
+	insert_batch_limit();
+	return true;
+}
+
+/*
+ * Checks a key, and adds its entry or has it wait.  False: perhaps it is not unique.
+ */
+static bool
+insert_unique(InsertState *state, UniqueRow *row, InsertKind kind, bool may_wait)
+{
+	ShermanIndex *opened;
+	TreeKey		key;
+	bool		unique;
+
+	if (insert_kind_is_announced(kind) && may_wait && entry_waits_checked(state, row, kind, &unique))
+		return unique;
+	opened = sherman_index_for_insert(row->index);
+	sherman_keys_form(opened->keys, row->index, row->values, row->isnull, row->tid, &key);
+	row->key = &key;
+	return insert_checked(&state->unique, row, opened);
 }
 
 /*
@@ -103,12 +173,14 @@ sherman_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Rel
 	ShermanIndex *opened;
 	MemoryContext caller;
 	TreeKey		key;
+	bool		may_wait;
 	bool		unique = true;
 
 	if (unlikely(is_first))
 		state = insert_state_make(info);
-	if (kind != INSERT_KINDS && !state->alone[kind] && (!is_first || !insert_batch_in_statement()) &&
-		entry_waits(state, index, values, isnull, tid, heap, kind))
+	may_wait = kind != INSERT_KINDS && !state->alone[kind] && (!is_first || !insert_batch_in_statement()) &&
+		!insert_batch_was_taken_back(heap, tid);
+	if (may_wait && !insert_kind_is_announced(kind) && entry_waits(state, index, values, isnull, tid, heap, kind))
 		return true;
 	opened = sherman_index_for_insert(index);
 	if (opened == NULL)
@@ -118,15 +190,20 @@ sherman_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Rel
 	}
 
 	caller = MemoryContextSwitchTo(state->context);
-	sherman_keys_form(opened->keys, index, values, isnull, tid, &key);
 	if (check_unique != UNIQUE_CHECK_NO)
 	{
-		UniqueRow	row = {index, heap, values, isnull, tid, &key, check_unique, index_unchanged, false};
+		UniqueRow	row = {index, heap, values, isnull, tid, NULL, check_unique, index_unchanged, false};
 
-		unique = insert_checked(&state->unique, &row, opened);
+		unique = insert_unique(state, &row, kind, may_wait);
+		if (!unique && is_arbiter(index, check_unique))
+			insert_batch_take_back(heap, tid);
 	}
-	else if (!insert_entry(index, opened, &key, heap, index_unchanged))
-		sherman_predicate_skipped(index, heap);
+	else
+	{
+		sherman_keys_form(opened->keys, index, values, isnull, tid, &key);
+		if (!insert_entry(index, opened, &key, heap, index_unchanged))
+			sherman_predicate_skipped(index, heap);
+	}
 	MemoryContextSwitchTo(caller);
 
 	/* A no-op where the key needed no memory. */

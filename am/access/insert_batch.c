@@ -22,6 +22,7 @@
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
 #include "miscadmin.h"
+#include "nodes/execnodes.h"
 #include "nodes/parsenodes.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
@@ -30,13 +31,17 @@
 #include "am/access/access.h"
 #include "am/access/insert_batch.h"
 #include "am/access/insert_entry.h"
-#include "am/keys/keys.h"
+#include "am/index/announced.h"
+#include "am/keys/key_layout.h"
 
 /* Keys that a batch has room for at first; it doubles. */
 #define ROOM_FIRST 32
 
 /* Images lie in blocks of so many bytes, or in one of their own. */
 #define IMAGE_BLOCK 8192
+
+/* So many keys of a process are announced at most: others are to have room, too. */
+#define ANNOUNCED_MOST 8192
 
 /* So many batches that are not in use keep their first memory, 8 kB each. */
 #define SET_ASIDE_MOST 8
@@ -53,11 +58,15 @@ static struct
 	bool		adding;			/* keys are being added: what that reads does not wait for them */
 	bool		ending;			/* the transaction ends: callbacks of others may add rows behind ours */
 	int			depth;			/* of nested statements and commands, 0 = none is executed */
-	ShermanStatement statement;	/* the innermost one */
+	ShermanExecution execution;	/* of the innermost one */
 	int			speculating;	/* of all, so many insert rows that they may take back at once */
-} batches = {.used = DLIST_STATIC_INIT(batches.used),.unused = DLIST_STATIC_INIT(batches.unused)};
+	uint32		announced;		/* keys that wait and are announced */
+	bool		room;			/* there was room for the last one to be announced */
+	Oid			taken_back_of;	/* a row that the statement has taken back: its table, InvalidOid = none */
+	ItemPointerData taken_back;
+} batches = {.used = DLIST_STATIC_INIT(batches.used),.unused = DLIST_STATIC_INIT(batches.unused),.room = true};
 
-static void add_before_read(Relation index);
+static void add_before_read(Relation index, bool sees_announced);
 
 /* ---- memory ---- */
 
@@ -78,6 +87,11 @@ empty(InsertBatch *batch)
 	if (batch->count == 0)
 		return;
 	count_waiting(batch, -1);
+	if (batch->places != NULL)
+	{
+		announced_withdraw(batch->places, batch->count);
+		batches.announced -= batch->count;
+	}
 	batch->count = 0;
 	if (batch->image_bytes == 0)
 		return;
@@ -97,6 +111,7 @@ release(InsertBatch *batch)
 	dlist_push_head(&batches.unused, &batch->node);
 	batch->serial = 0;
 	batch->keys = NULL;
+	batch->places = NULL;
 	batch->room = 0;
 	batch->images = NULL;
 	if (batches.kept < SET_ASIDE_MOST)
@@ -160,6 +175,12 @@ insert_batch_take(Relation index, Relation heap, const ShermanIndex *opened, Ins
 	return batch;
 }
 
+static void *
+enlarge(InsertBatch *batch, void *memory, Size bytes)
+{
+	return memory == NULL ? MemoryContextAlloc(batch->context, bytes) : repalloc_huge(memory, bytes);
+}
+
 TreeKey *
 insert_batch_place(InsertBatch *batch)
 {
@@ -167,10 +188,9 @@ insert_batch_place(InsertBatch *batch)
 	{
 		uint32		room = batch->room == 0 ? ROOM_FIRST : batch->room * 2;
 
-		if (batch->keys == NULL)
-			batch->keys = MemoryContextAlloc(batch->context, room * sizeof(TreeKey));
-		else
-			batch->keys = repalloc_huge(batch->keys, room * sizeof(TreeKey));
+		batch->keys = enlarge(batch, batch->keys, room * sizeof(TreeKey));
+		if (insert_kind_is_announced(batch->kind))
+			batch->places = enlarge(batch, batch->places, room * sizeof(uint32));
 		batch->room = room;
 	}
 	return &batch->keys[batch->count];
@@ -211,7 +231,8 @@ add_keys(const InsertBatch *batch, Relation index, Relation heap)
 	if (batch->kind == INSERT_UNIQUE)
 		insert_unique_keys(index, heap, batch->tree, batch->keys, batch->count);
 	else
-		insert_keys(index, heap, batch->tree, batch->keys, batch->count, batch->kind == INSERT_CHURN);
+		insert_keys(index, heap, batch->tree, batch->keys, batch->count,
+					batch->kind == INSERT_CHURN || batch->kind == INSERT_ANNOUNCED_CHURN);
 }
 
 /*
@@ -254,7 +275,7 @@ add_waiting(InsertBatch *batch)
  * Before the tree of an index is read.
  */
 static void
-add_before_read(Relation index)
+add_before_read(Relation index, bool sees_announced)
 {
 	dlist_iter	iterator;
 
@@ -264,7 +285,7 @@ add_before_read(Relation index)
 	{
 		InsertBatch *batch = dlist_container(InsertBatch, node, iterator.cur);
 
-		if (batch->index == RelationGetRelid(index))
+		if (batch->index == RelationGetRelid(index) && !(sees_announced && insert_kind_is_announced(batch->kind)))
 			add_waiting(batch);
 	}
 }
@@ -280,6 +301,23 @@ sherman_add_waiting(void)
 		add_waiting(dlist_container(InsertBatch, node, iterator.cur));
 }
 
+static void
+count_kept(InsertBatch *batch)
+{
+	batch->count++;
+	batches.bytes += sizeof(TreeKey);
+	if (batches.waiting++ == 0)
+		sherman_add_before_reads = add_before_read;
+}
+
+void
+insert_batch_limit(void)
+{
+	if (unlikely(batches.bytes >= (Size) work_mem * 1024 || batches.announced >= ANNOUNCED_MOST || !batches.room))
+		sherman_add_waiting();
+	batches.room = true;
+}
+
 void
 insert_batch_keep(InsertBatch *batch)
 {
@@ -287,12 +325,84 @@ insert_batch_keep(InsertBatch *batch)
 
 	if (key->image_bytes > 0)
 		keep_image(batch, key);
-	batch->count++;
-	batches.bytes += sizeof(TreeKey);
-	if (batches.waiting++ == 0)
-		sherman_add_before_reads = add_before_read;
-	if (unlikely(batches.bytes >= (Size) work_mem * 1024))
-		sherman_add_waiting();
+	count_kept(batch);
+	insert_batch_limit();
+}
+
+bool
+insert_batch_announce(InsertBatch *batch)
+{
+	TreeKey    *key = &batch->keys[batch->count];
+	TransactionId writer = GetCurrentTransactionId();
+	uint32		place;
+
+	if (key->image_bytes > 0)
+		keep_image(batch, key);
+	place = announced_add(batch->tree, key, writer);
+	batches.room = place != ANNOUNCED_NOWHERE;
+	if (!batches.room)
+		return false;
+	batch->places[batch->count] = place;
+	batches.announced++;
+	count_kept(batch);
+	return true;
+}
+
+/*
+ * Whether the batch's last key is of this row.
+ */
+static bool
+ends_with(const InsertBatch *batch, Relation heap, ItemPointer tid)
+{
+	const TreeKey *last;
+
+	if (batch->heap != RelationGetRelid(heap) || batch->depth != batches.depth || batch->count == 0)
+		return false;
+	last = &batch->keys[batch->count - 1];
+	return last->block == ItemPointerGetBlockNumber(tid) && last->offset == ItemPointerGetOffsetNumber(tid);
+}
+
+/*
+ * The batch's last key is of a row that is dead: it does not wait any more.  Its image goes with the others.
+ */
+static void
+drop_last(InsertBatch *batch)
+{
+	batch->count--;
+	batches.bytes -= sizeof(TreeKey);
+	batches.waiting--;
+	if (batch->places == NULL)
+		return;
+	announced_withdraw(&batch->places[batch->count], 1);
+	batches.announced--;
+}
+
+bool
+insert_batch_speculates(void)
+{
+	return batches.execution.statement == SHERMAN_STATEMENT_SPECULATES;
+}
+
+void
+insert_batch_take_back(Relation heap, ItemPointer tid)
+{
+	dlist_iter	iterator;
+
+	batches.taken_back_of = RelationGetRelid(heap);
+	batches.taken_back = *tid;
+	dlist_foreach(iterator, &batches.used)
+	{
+		InsertBatch *batch = dlist_container(InsertBatch, node, iterator.cur);
+
+		if (ends_with(batch, heap, tid))
+			drop_last(batch);
+	}
+}
+
+bool
+insert_batch_was_taken_back(Relation heap, ItemPointer tid)
+{
+	return unlikely(batches.taken_back_of == RelationGetRelid(heap)) && ItemPointerEquals(&batches.taken_back, tid);
 }
 
 /* ---- which entries may wait ---- */
@@ -351,16 +461,77 @@ unique_may_wait(Relation heap, const ShermanIndex *opened)
 {
 	if (sherman_is_healing(&opened->meta))
 		return false;
-	return batches.statement == SHERMAN_STATEMENT_INSERTS ||
-		(batches.statement == SHERMAN_STATEMENT_COPIES && !has_triggers_behind_copy(heap));
+	return batches.execution.statement == SHERMAN_STATEMENT_INSERTS ||
+		(batches.execution.statement == SHERMAN_STATEMENT_COPIES && !has_triggers_behind_copy(heap));
+}
+
+/*
+ * Whether of the indexes that rows are added to no other than a unique one of ours may be in the way of a row.
+ */
+static bool
+conflicts_are_ours(const ResultRelInfo *target)
+{
+	for (int i = 0; i < target->ri_NumIndices; i++)
+	{
+		const Relation index = target->ri_IndexRelationDescs[i];
+
+		if (index->rd_index->indisexclusion ||
+			(index->rd_index->indisunique && index->rd_index->indimmediate && !sherman_owns(index)))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Whether all among these that insert into the table hear of each row that they take back.
+ */
+static bool
+are_told(const List *targets, Oid heap)
+{
+	ListCell   *cell;
+
+	foreach(cell, targets)
+	{
+		const ResultRelInfo *target = lfirst(cell);
+
+		if (RelationGetRelid(target->ri_RelationDesc) == heap && !conflicts_are_ours(target))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Whether entries of rows of this table, which the innermost statement may take back, may wait: they are to be dropped with them, before
+ * anybody else may take their TIDs.  Core takes a row back if one of its unique indexes refuses its key, or an exclusion constraint: of
+ * ours we know.  The indexes are those that the executor has opened, whatever has become of them.
+ */
+static bool
+may_wait_on_condition(Relation heap)
+{
+	const EState *estate = batches.execution.estate;
+
+	return insert_batch_speculates() && batches.speculating == 1 &&
+		are_told(estate->es_opened_result_relations, RelationGetRelid(heap)) &&
+		are_told(estate->es_tuple_routing_result_relations, RelationGetRelid(heap));
+}
+
+/*
+ * Whether a check may be of use that comes before its entry: the key can be announced, and no leaf is unverified, whose healing may wait for
+ * the entry of a row that is there.
+ */
+static bool
+announced_may_wait(const ShermanIndex *opened)
+{
+	return opened->keys->exact && !sherman_is_healing(&opened->meta);
 }
 
 bool
 insert_batch_allowed(Relation index, Relation heap, const ShermanIndex *opened, InsertKind kind)
 {
-	return batches.told && !batches.ending && batches.speculating == 0 && !index->rd_index->indisexclusion &&
-		index->rd_index->indisvalid && !IsolationIsSerializable() && sherman_keys_compare_alone(opened->keys) &&
-		(kind != INSERT_UNIQUE || unique_may_wait(heap, opened));
+	return batches.told && !batches.ending && (batches.speculating == 0 || may_wait_on_condition(heap)) &&
+		!index->rd_index->indisexclusion && index->rd_index->indisvalid && !IsolationIsSerializable() &&
+		sherman_keys_compare_alone(opened->keys) && (kind != INSERT_UNIQUE || unique_may_wait(heap, opened)) &&
+		(!insert_kind_is_announced(kind) || announced_may_wait(opened));
 }
 
 bool
@@ -390,23 +561,23 @@ insert_batch_forget(Relation index)
 
 /* ---- ends of statements and transactions ---- */
 
-ShermanStatement
-sherman_statement_begin(ShermanStatement statement)
+ShermanExecution
+sherman_statement_begin(ShermanExecution execution)
 {
-	ShermanStatement around = batches.statement;
+	ShermanExecution around = batches.execution;
 
 	batches.depth++;
-	batches.statement = statement;
-	batches.speculating += statement == SHERMAN_STATEMENT_SPECULATES;
+	batches.execution = execution;
+	batches.speculating += insert_batch_speculates();
 	return around;
 }
 
 void
-sherman_statement_leave(ShermanStatement around)
+sherman_statement_leave(ShermanExecution around)
 {
 	batches.depth--;
-	batches.speculating -= batches.statement == SHERMAN_STATEMENT_SPECULATES;
-	batches.statement = around;
+	batches.speculating -= insert_batch_speculates();
+	batches.execution = around;
 }
 
 void
@@ -414,7 +585,7 @@ sherman_statement_rows_added(void)
 {
 	dlist_iter	iterator;
 
-	if (batches.statement != SHERMAN_STATEMENT_INSERTS)
+	if (batches.execution.statement != SHERMAN_STATEMENT_INSERTS)
 		return;
 	dlist_foreach(iterator, &batches.used)
 	{

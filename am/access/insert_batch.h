@@ -15,6 +15,8 @@ typedef enum InsertKind
 	INSERT_NEW,					/* of new rows, or of new versions with another key */
 	INSERT_CHURN,				/* of new versions of rows with the same key */
 	INSERT_UNIQUE,				/* of new rows, to be checked when they go */
+	INSERT_ANNOUNCED,			/* as INSERT_NEW and INSERT_CHURN, of a unique index: checked, and announced to other sessions */
+	INSERT_ANNOUNCED_CHURN,
 	INSERT_KINDS
 } InsertKind;
 
@@ -34,6 +36,7 @@ typedef struct InsertBatch
 	uint32		count;
 	uint32		room;			/* for so many keys */
 	TreeKey    *keys;
+	uint32	   *places;			/* of announced keys: where they are (announced.h); else NULL */
 	Size		image_bytes;	/* of all keys */
 	char	   *image_next;		/* where the next image may go */
 	Size		image_left;		/* bytes there */
@@ -61,6 +64,31 @@ extern TreeKey *insert_batch_place(InsertBatch *batch);
  * one, all that wait are added.  Raises what adding raises.
  */
 extern void insert_batch_keep(InsertBatch *batch);
+
+static inline bool
+insert_kind_is_announced(InsertKind kind)
+{
+	return kind == INSERT_ANNOUNCED || kind == INSERT_ANNOUNCED_CHURN;
+}
+
+/*
+ * The same of a key that was found to be new, and is locked: it is announced, and its lock may go.  False: there is no room; the entry is to
+ * be added at once.  Adds nothing: insert_batch_limit() is to be called once nothing is locked.
+ */
+extern bool insert_batch_announce(InsertBatch *batch);
+
+/* Adds all that wait if there is no memory left for more, or no room for keys to announce. */
+extern void insert_batch_limit(void);
+
+/* Whether the innermost statement inserts rows that it may take back. */
+extern bool insert_batch_speculates(void);
+
+/*
+ * The innermost statement takes a row back whose entries were to be added: those that wait do not any more.  Others that it may still get
+ * are to be added at once.
+ */
+extern void insert_batch_take_back(Relation heap, ItemPointer tid);
+extern bool insert_batch_was_taken_back(Relation heap, ItemPointer tid);
 
 /* The index is built anew by this transaction: what waits is found in the table. */
 extern void insert_batch_forget(Relation index);

@@ -119,7 +119,7 @@ compare_keys(const void *first, const void *second, void *tree)
 static uint32
 add_together(UniqueKeys *adding, ShermanIndex *opened, const TreeKey *keys, uint32 count, bool *failed)
 {
-	KeyParts	parts = {RelationGetRelid(adding->index), sherman_keys_format(opened->keys)->norm_bytes};
+	KeyParts	parts = {adding->tree, RelationGetRelid(adding->index), sherman_keys_format(opened->keys)->norm_bytes};
 	TreePermit	permit = {key_part_add, key_part_added, &parts};
 	TreeWalPosition	wal;
 	TreeStatus	status;

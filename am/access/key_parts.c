@@ -10,7 +10,8 @@
  * So both note what they do, in counters for a part of all keys: a process that adds notes it, and then reads whether
  * another one checks; a process that checks notes it, and then waits until none adds.  Each has its store before its
  * load, so one of them sees the other.  If the one that adds sees a check it goes on as if its key were not new: it
- * takes the key lock.  (Peterson's and Dekker's algorithms for mutual exclusion begin like that;
+ * takes the key lock.  A check may leave the key announced instead of adding its entry (am/index/announced.c), before it says that it is over:
+ * who adds looks there when it has seen no check, and goes on in the same way.  (Peterson's and Dekker's algorithms for mutual exclusion begin like that;
  * test/models/unique.pml is this one.)
  *
  * Whoever adds many keys by one wave is in many parts while it waits for its memory nodes, one that hangs, say: in those of one index, which
@@ -33,6 +34,7 @@
 #include "am/access/access.h"
 #include "am/access/unique.h"
 #include "am/base/shared.h"
+#include "am/index/announced.h"
 
 /* So many at first: one, and more where a comparator adds rows, or errors were caught. */
 #define MARKS_FIRST 8
@@ -103,6 +105,18 @@ key_part(const KeyParts *parts, const TreeKey *key)
 	return group * SHERMAN_KEY_PARTS_OF_INDEX + (uint32) (hash % SHERMAN_KEY_PARTS_OF_INDEX);
 }
 
+/*
+ * Whether a check that is over has left the key announced.
+ */
+static bool
+is_announced(const KeyParts *parts, const TreeKey *key)
+{
+	AnnouncedRow rows[ANNOUNCED_ROWS];
+
+	pg_read_barrier();
+	return announced_find(parts->tree, key, rows) > 0;
+}
+
 bool
 key_part_add(void *parts, const TreeKey *key)
 {
@@ -110,7 +124,7 @@ key_part_add(void *parts, const TreeKey *key)
 
 	/* A full barrier. */
 	pg_atomic_fetch_add_u32(&counters->adding, 1);
-	if (likely(pg_atomic_read_u32(&counters->checking) == 0))
+	if (likely(pg_atomic_read_u32(&counters->checking) == 0) && likely(!is_announced(parts, key)))
 		return true;
 	pg_atomic_fetch_sub_u32(&counters->adding, 1);
 	return false;

@@ -25,12 +25,14 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
+#include "storage/procarray.h"
 #include "utils/snapmgr.h"
 
 #include "am/access/access.h"
 #include "am/access/unique.h"
 #include "am/heal/heal.h"
 #include "am/heal/unverified.h"
+#include "am/index/announced.h"
 #include "am/index/index.h"
 #include "am/keys/keys.h"
 #include "am/nodes/nodes.h"
@@ -70,20 +72,20 @@ typedef struct UniqueLook
 /* ---- the key lock ---- */
 
 static KeyParts
-key_parts(const UniqueRow *row, const ShermanKeys *keys)
+key_parts(const UniqueRow *row, const ShermanIndex *opened)
 {
-	return (KeyParts) {RelationGetRelid(row->index), keys->format.norm_bytes};
+	return (KeyParts) {opened->meta.tree, RelationGetRelid(row->index), opened->keys->format.norm_bytes};
 }
 
 /*
  * Takes the key lock, and waits for sessions that add the key without it.
  */
 static void
-lock_key(UniqueChecker *checker, const UniqueRow *row, ShermanKeys *keys)
+lock_key(UniqueChecker *checker, const UniqueRow *row, const ShermanIndex *opened)
 {
-	const KeyParts parts = key_parts(row, keys);
+	const KeyParts parts = key_parts(row, opened);
 
-	key_name(checker, row, keys);
+	key_name(checker, row, opened->keys);
 	sherman_lock_key(row->index, checker->lock, checker->has_second ? &checker->second : NULL);
 	checker->locked = true;
 	checker->part = key_part(&parts, row->key);
@@ -206,6 +208,31 @@ look_at_row(UniqueLook *look, ItemPointer tid)
 }
 
 /*
+ * Looks at the rows whose entries wait: their keys are announced.  A row that was found is the announced one if its writer is in progress
+ * still: so it was all the time, and the TID no other row's.  If it is not, the row is dead, or its entry is in the tree, where we look next.
+ */
+static Finding
+look_at_announced(UniqueLook *look)
+{
+	AnnouncedRow rows[ANNOUNCED_ROWS];
+	int			count = announced_find(look->opened->meta.tree, look->row->key, rows);
+
+	for (int i = 0; i < count; i++)
+	{
+		ItemPointerData tid;
+		Finding		finding;
+
+		ItemPointerSet(&tid, rows[i].block, rows[i].offset);
+		if (ItemPointerEquals(&tid, look->row->tid))
+			continue;
+		finding = look_at_row(look, &tid);
+		if (finding != FOUND_NOTHING && TransactionIdIsInProgress(rows[i].writer))
+			return finding;
+	}
+	return FOUND_NOTHING;
+}
+
+/*
  * Looks at the rows of all entries with this key until one is in the way.
  */
 static Finding
@@ -271,10 +298,13 @@ still_there(UniqueLook *look)
 static Finding
 find_conflict(UniqueLook *look)
 {
+	Finding		finding = look_at_announced(look);
+
+	if (finding != FOUND_NOTHING)
+		return finding;
 	for (;;)
 	{
-		Finding		finding = look_at_entries(look);
-
+		finding = look_at_entries(look);
 		if (finding == FOUND_NOTHING || finding == FOUND_MAYBE || still_there(look))
 			return finding;
 	}
@@ -337,7 +367,7 @@ static bool
 add_alone(const UniqueRow *row, ShermanIndex **index)
 {
 	ShermanIndex *opened = *index;
-	KeyParts	parts = key_parts(row, opened->keys);
+	KeyParts	parts = key_parts(row, opened);
 	TreePermit	permit = {key_part_add, key_part_added, &parts};
 	int			attempts = 0;
 	TreeWalPosition	wal;
@@ -395,7 +425,7 @@ unique_claim(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened
 	checker->added = add_alone(row, opened);
 	if (checker->added)
 		return true;
-	lock_key(checker, row, (*opened)->keys);
+	lock_key(checker, row, *opened);
 	for (;;)
 	{
 		UniqueLook	look;
@@ -422,6 +452,6 @@ unique_claim(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened
 			wait_for_decision(&look);
 		/* The index may have become broken, or unreachable, in the meantime. */
 		*opened = sherman_index_for_insert(row->index);
-		lock_key(checker, row, (*opened)->keys);
+		lock_key(checker, row, *opened);
 	}
 }

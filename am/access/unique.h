@@ -28,6 +28,7 @@ typedef struct UniqueRow
 /* By which keys are assigned to parts of all keys. */
 typedef struct KeyParts
 {
+	uint64		tree;			/* the index's */
 	Oid			index;
 	int			norm_bytes;		/* of the index's keys */
 } KeyParts;
@@ -75,8 +76,8 @@ extern void key_name(UniqueChecker *checker, const UniqueRow *row, ShermanKeys *
 
 /*
  * begin() and end() of the TreePermit of keys that are added without a key lock.  `parts`: KeyParts of their index.  True: no check of
- * a key in this key's part begins until key_part_added().  False: one is in progress.  The leaf's lock is held; neither fails or
- * waits.
+ * a key in this key's part begins until key_part_added(), and no entry with this key waits.  False: a check is in progress, or one
+ * waits.  The leaf's lock is held; neither fails or waits.
  */
 extern bool key_part_add(void *parts, const TreeKey *key);
 extern void key_part_added(void *parts, const TreeKey *key);

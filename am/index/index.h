@@ -218,6 +218,8 @@ extern ShermanState sherman_index_state(Relation index, ShermanReason *reason);
  * are there, as far as the launcher knows, are connected to when the scan has something to fetch there (doc/internals/planner.md).
  */
 extern ShermanIndex *sherman_index_for_scan(Relation index, bool lazily);
+/* The same for a scan that looks for the rows with one key, and at those that are announced (announced.h) as well. */
+extern ShermanIndex *sherman_index_for_key(Relation index);
 /* For inserts: makes a lazy tree, marks the tree as mutated in this epoch. NULL: broken and non-constraint: skip the insert. Raises else. */
 extern ShermanIndex *sherman_index_for_insert(Relation index);
 /*
@@ -232,23 +234,28 @@ extern ShermanIndex *sherman_index_for_vacuum(Relation index);
 extern bool sherman_index_is_mutated(const ShermanIndex *index);
 /*
  * Entries of this process wait to be added, or none do (NULL): it adds those of an index before a scan of its tree begins or goes
- * on.  It may raise.
+ * on; but for those that are announced, if that is what the scan looks at (`sees_announced`).  It may raise.
  */
-extern void (*sherman_add_before_reads) (Relation index);
+extern void (*sherman_add_before_reads) (Relation index, bool sees_announced);
 static inline void
-sherman_index_read_begins(Relation index)
+sherman_index_read_begins(Relation index, bool sees_announced)
 {
 	if (unlikely(sherman_add_before_reads != NULL))
-		sherman_add_before_reads(index);
+		sherman_add_before_reads(index, sees_announced);
 }
 /* Raises unless a running scan may go on: the index has not become broken since it was opened. */
 extern void sherman_index_refresh(ShermanIndex *index, Relation relation);
 static inline void
-sherman_index_recheck(ShermanIndex *index, Relation relation)
+sherman_index_recheck_for(ShermanIndex *index, Relation relation, bool sees_announced)
 {
-	sherman_index_read_begins(relation);
+	sherman_index_read_begins(relation, sees_announced);
 	if (unlikely(index->state != SHERMAN_OK || index->generation != sherman_generation()))
 		sherman_index_refresh(index, relation);
+}
+static inline void
+sherman_index_recheck(ShermanIndex *index, Relation relation)
+{
+	sherman_index_recheck_for(index, relation, false);
 }
 /*
  * failover.c: calls of the tree that are made again where an index has a copy and one of the two memory nodes was lost meanwhile.

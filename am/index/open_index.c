@@ -496,10 +496,10 @@ sherman_index(Relation index)
 	return find_or_open(index, false);
 }
 
-void		(*sherman_add_before_reads) (Relation index) = NULL;
+void		(*sherman_add_before_reads) (Relation index, bool sees_announced) = NULL;
 
-ShermanIndex *
-sherman_index_for_scan(Relation index, bool lazily)
+static ShermanIndex *
+index_to_read(Relation index, bool lazily, bool sees_announced)
 {
 	ShermanIndex *opened;
 
@@ -508,11 +508,23 @@ sherman_index_for_scan(Relation index, bool lazily)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot access temporary tables of other sessions")));
-	sherman_index_read_begins(index);
+	sherman_index_read_begins(index, sees_announced);
 	opened = find_or_open(index, lazily);
 	if (unlikely(opened->state != SHERMAN_OK))
 		sherman_report_state(ERROR, index, opened->state, opened->reason);
 	return opened;
+}
+
+ShermanIndex *
+sherman_index_for_scan(Relation index, bool lazily)
+{
+	return index_to_read(index, lazily, false);
+}
+
+ShermanIndex *
+sherman_index_for_key(Relation index)
+{
+	return index_to_read(index, false, true);
 }
 
 void

@@ -19,6 +19,7 @@
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
 #include "storage/proc.h"
+#include "storage/procarray.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -26,6 +27,7 @@
 #include "am/base/owner.h"
 #include "am/heal/heal.h"
 #include "am/heal/unverified.h"
+#include "am/index/announced.h"
 #include "am/index/index.h"
 #include "am/keys/keys.h"
 #include "am/nodes/nodes.h"
@@ -88,6 +90,10 @@ typedef struct ShermanScan
 	bool		tests;			/* entries of the batch are tested, one by one */
 	bool		waited;			/* for the healer, which has verified all leaves */
 	ShermanTraffic traffic;		/* as far as it was measured */
+	bool		dirty;			/* a dirty snapshot's: what is announced was looked for since the last rescan */
+	bool		of_key;			/* it is for the rows with one key, and returns those that are announced, too */
+	int			announced_left;
+	AnnouncedRow *announced;	/* ANNOUNCED_ROWS, made when first needed */
 } ShermanScan;
 
 /* ------------------------------------------------------------------------------------------------
@@ -160,6 +166,8 @@ sherman_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, in
 	state->batch = NULL;
 	state->place.valid = false;
 	state->mark = MARK_NONE;
+	state->dirty = false;
+	state->of_key = false;
 }
 
 /*
@@ -189,6 +197,8 @@ sherman_endscan(IndexScanDesc scan)
 		pfree(state->kills.entries);
 	if (state->tids != NULL)
 		pfree(state->tids);
+	if (state->announced != NULL)
+		pfree(state->announced);
 	pfree(state);
 	scan->opaque = NULL;
 }
@@ -211,10 +221,11 @@ open_index(IndexScanDesc scan)
 	ShermanScan *state = scan->opaque;
 
 	if (state->index == NULL || state->index->tree == NULL)
-		state->index = sherman_index_for_scan(scan->indexRelation,
-											  scan->xs_snapshot != InvalidSnapshot && IsMVCCSnapshot(scan->xs_snapshot));
+		state->index = state->of_key ? sherman_index_for_key(scan->indexRelation) :
+			sherman_index_for_scan(scan->indexRelation,
+								   scan->xs_snapshot != InvalidSnapshot && IsMVCCSnapshot(scan->xs_snapshot));
 	else
-		sherman_index_recheck(state->index, scan->indexRelation);
+		sherman_index_recheck_for(state->index, scan->indexRelation, state->of_key);
 	if (state->index->tree == NULL)
 		state->index = sherman_predicate_empty(scan, state->index);
 	if (state->index->tree == NULL)
@@ -512,7 +523,7 @@ read_batch(IndexScanDesc scan)
 	TreeStatus	status;
 
 	CHECK_FOR_INTERRUPTS();
-	sherman_index_recheck(state->index, scan->indexRelation);
+	sherman_index_recheck_for(state->index, scan->indexRelation, state->of_key);
 	status = state->last ? TREE_END :
 		sherman_scan_next(state->index, scan->indexRelation, state->tree_scan, &state->batch);
 	if (status == TREE_OK)
@@ -807,12 +818,101 @@ dirty_row_is_there(IndexScanDesc scan)
 	return true;
 }
 
+/* ---- rows whose entries wait ---- */
+
+/*
+ * Whether this scan asks for the rows with one key of a unique index, as the checks of ON CONFLICT do; if so, the key's columns.
+ */
+static bool
+asks_for_key(IndexScanDesc scan, Datum *values, bool *isnull)
+{
+	const Relation index = scan->indexRelation;
+	const int	columns = IndexRelationGetNumberOfKeyAttributes(index);
+
+	if (!index->rd_index->indisunique || scan->numberOfKeys != columns)
+		return false;
+	memset(isnull, true, sizeof(bool) * INDEX_MAX_KEYS);
+	for (int i = 0; i < columns; i++)
+	{
+		const ScanKeyData *key = &scan->keyData[i];
+		const bool	null = (key->sk_flags & SK_SEARCHNULL) != 0;
+
+		if (key->sk_attno != i + 1 || (key->sk_flags & ~(SK_ISNULL | SK_SEARCHNULL)) != 0 ||
+			(!null && (key->sk_strategy != BTEqualStrategyNumber || (key->sk_flags & SK_ISNULL) != 0)) ||
+			(OidIsValid(key->sk_subtype) && key->sk_subtype != index->rd_opcintype[i]))
+			return false;
+		values[i] = key->sk_argument;
+		isnull[i] = null;
+	}
+	return true;
+}
+
+/*
+ * Looks for rows with the key that are announced, once in a scan, before it looks into the tree, and with the barrier held: a row that is in
+ * progress then keeps its TID until the scan ends.
+ */
+static void
+find_announced(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	ItemPointerData anywhere;
+	TreeKey		key;
+
+	state->dirty = true;
+	state->announced_left = 0;
+	state->of_key = asks_for_key(scan, values, isnull);
+	if (!state->of_key || !open_index(scan) || !state->index->keys->exact)
+	{
+		state->of_key = false;
+		return;
+	}
+	hold_barrier(scan);
+	ItemPointerSet(&anywhere, 0, 1);
+	sherman_keys_form(state->index->keys, scan->indexRelation, values, isnull, &anywhere, &key);
+	if (state->announced == NULL)
+		state->announced = MemoryContextAlloc(state->context, sizeof(AnnouncedRow) * ANNOUNCED_ROWS);
+	state->announced_left = announced_find(state->index->meta.tree, &key, state->announced);
+	if (key.image_bytes > 0)
+		pfree(unconstify(uint8 *, key.image));
+}
+
+/*
+ * The next row that is announced.  A writer that is in progress has it still: of another one it is dead, or its entry is in the tree.
+ */
+static bool
+return_announced(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	while (state->announced_left > 0)
+	{
+		const AnnouncedRow *row = &state->announced[--state->announced_left];
+		ItemPointerData tid;
+		SnapshotData dirty;
+
+		if (!TransactionIdIsInProgress(row->writer))
+			continue;
+		ItemPointerSet(&scan->xs_heaptid, row->block, row->offset);
+		tid = scan->xs_heaptid;
+		InitDirtySnapshot(dirty);
+		if (table_index_fetch_tuple_check(scan->heapRelation, &tid, &dirty, NULL))
+			return true;
+	}
+	return false;
+}
+
 /* advance() with a dirty snapshot: reads under the barrier, and keeps it no longer than it must. */
 static pg_noinline bool
 advance_dirty(IndexScanDesc scan, ScanDirection direction)
 {
 	ShermanScan *state = scan->opaque;
 
+	if (!state->dirty)
+		find_announced(scan);
+	if (unlikely(state->announced_left > 0) && return_announced(scan))
+		return true;
 	do
 	{
 		if (state->begun)

@@ -18,6 +18,7 @@
 #include "am/access/access.h"
 #include "am/background/background.h"
 #include "am/base/shared.h"
+#include "am/index/announced.h"
 #include "am/index/index.h"
 #include "am/keys/keys.h"
 #include "am/nodes/nodes.h"
@@ -76,6 +77,7 @@ request_shared_memory(void)
 	RequestAddinShmemSpace(shared_bytes());
 	RequestAddinShmemSpace(sherman_rebuilds_bytes());
 	RequestAddinShmemSpace(sherman_connection_workers_bytes());
+	RequestAddinShmemSpace(announced_bytes());
 	RequestAddinShmemSpace(add_size(tree_shared_bytes(&options), PG_CACHE_LINE_SIZE));
 	RequestNamedLWLockTranche("sherman", SHERMAN_LOCKS);
 }
@@ -144,6 +146,7 @@ start_shared_memory(void)
 	sherman_trees_initialize();
 	sherman_rebuilds_initialize();
 	sherman_connection_workers_initialize();
+	announced_initialize();
 	region = ShmemInitStruct("sherman tree", tree_shared_bytes(&options) + PG_CACHE_LINE_SIZE, &found);
 	region = (void *) TYPEALIGN(PG_CACHE_LINE_SIZE, region);
 	/* The system gives it zeroed; most of what is for memory nodes that there are not is never touched. */
@@ -272,10 +275,10 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 		ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *destination,
 		QueryCompletion *completion)
 {
-	ShermanStatement around;
+	ShermanExecution around;
 
 	sherman_add_waiting();
-	around = sherman_statement_begin(utility_kind(statement->utilityStmt));
+	around = sherman_statement_begin((ShermanExecution) {utility_kind(statement->utilityStmt), NULL});
 	PG_TRY();
 	{
 		run_utility(statement, text, read_only_tree, context, parameters, environment, destination, completion);

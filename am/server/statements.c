@@ -57,14 +57,14 @@ statement_kind(const QueryDesc *query)
 static void
 run(QueryDesc *query, ScanDirection direction, uint64 count COMPAT_ONCE_PARAMETER)
 {
-	ShermanStatement around;
+	ShermanExecution around;
 
 	/* Workers read trees, too. */
 	if (query->plannedstmt->parallelModeNeeded)
 		sherman_add_waiting();
 	if (query->operation != CMD_SELECT || query->plannedstmt->hasModifyingCTE)
 		sherman_add_before_changes(query->plannedstmt->rtable);
-	around = sherman_statement_begin(statement_kind(query));
+	around = sherman_statement_begin((ShermanExecution) {statement_kind(query), query->estate});
 	PG_TRY();
 	{
 		if (previous_run != NULL)
@@ -107,8 +107,8 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count COMPAT_ONCE
 static void
 finish(QueryDesc *query)
 {
-	ShermanStatement around =
-		sherman_statement_begin(speculates(query) ? SHERMAN_STATEMENT_SPECULATES : SHERMAN_STATEMENT_OTHER);
+	ShermanStatement statement = speculates(query) ? SHERMAN_STATEMENT_SPECULATES : SHERMAN_STATEMENT_OTHER;
+	ShermanExecution around = sherman_statement_begin((ShermanExecution) {statement, query->estate});
 
 	PG_TRY();
 	{

@@ -27,7 +27,7 @@ mutate costs_know_no_round_trips t/079_round_trips add_round_trips \
 mutate lookahead_shares_no_round_trips t/079_round_trips add_round_trips \
 	's/\t\tfirst \/= LEAVES_FETCHED_TOGETHER;\n/\t\t;\n/'
 mutate deferred_checks_wait sql/unique_batches entry_kind \
-	's/if \(check_unique != UNIQUE_CHECK_NO && check_unique != UNIQUE_CHECK_YES\)/if (check_unique == UNIQUE_CHECK_EXISTING)/; s/if \(check_unique == UNIQUE_CHECK_YES && !unique_by_null/if (check_unique != UNIQUE_CHECK_NO \&\& !unique_by_null/'
+	's/ \|\| \(check_unique == UNIQUE_CHECK_PARTIAL && !is_arbiter\(index, check_unique\)\)\)/)/'
 mutate insert_passed_over_looks_for_no_reader t/029_serializable sherman_insert \
 	's/\t\tsherman_predicate_skipped\(index, heap\);\n(\t\treturn)/$1/'
 mutate unique_entries_not_checked sql/unique_batches add_keys \
@@ -36,8 +36,8 @@ mutate unique_entries_dropped_with_an_error sql/unique_batches add_waiting \
 	's/\tPG_FINALLY\(\);\n\t\{\n\t\tbatches\.adding = adding;/\tPG_FINALLY();\n\t{\n\t\tempty(batch);\n\t\tbatches.adding = adding;/'
 mutate unique_entries_go_as_any_user sql/unique_batches add_waiting \
 	's/\t\tSetUserIdAndSecContext\(batch->user, batch->security\);\n//'
-mutate never_too_many sql/insert_batches insert_batch_keep \
-	's/if \(unlikely\(batches\.bytes >= [^)]*\) work_mem \* 1024\)\)/if (work_mem < 0)/'
+mutate never_too_many sql/insert_batches insert_batch_limit \
+	's/if \(unlikely\(batches\.bytes >= [^)]*\) work_mem \* 1024/if (unlikely(work_mem < 0/'
 mutate unique_entries_go_behind_triggers_of_partitioned_tables sql/unique_batches has_triggers_behind_copy \
 	's/has = has \|\| has_triggers_behind\(above\);/(void) above;/'
 mutate unique_entries_go_behind_copys_triggers sql/unique_batches unique_may_wait \
@@ -46,6 +46,20 @@ mutate unique_entries_wait_while_healing t/079_unique_batches unique_may_wait \
 	's/\tif \(sherman_is_healing\(&opened->meta\)\)\n\t\treturn false;\n//'
 mutate serializable_entries_wait specs/insert-batches insert_batch_allowed \
 	's/ && !IsolationIsSerializable\(\) &&/ \&\&/'
+mutate announced_keys_not_looked_at_by_checks specs/announced-keys find_conflict \
+	's/= look_at_announced\(look\);/= look->row == NULL ? look_at_announced(look) : FOUND_NOTHING;/'
+mutate announced_keys_not_looked_for_by_adders specs/announced-keys key_part_add \
+	's/likely\(!is_announced\(parts, key\)\)/(parts != NULL || !is_announced(parts, key))/'
+mutate aborted_writers_keys_checked t/079_announced_keys look_at_announced \
+	's/ && TransactionIdIsInProgress\(rows\[i\]\.writer\)\)/)/'
+mutate aborted_writers_keys_scanned t/079_announced_keys return_announced \
+	's/!TransactionIdIsInProgress\(row->writer\)/!TransactionIdIsValid(row->writer)/'
+mutate announced_keys_stay t/079_announced_keys insert_batch.c:empty \
+	's/\tif \(batch->places != NULL\)\n/\tif (batch->places != NULL \&\& batch->count == 0)\n/'
+mutate entries_of_rows_taken_back_wait specs/announced-keys insert_batch_take_back \
+	's/if \(ends_with\(batch, heap, tid\)\)/if (ends_with(batch, heap, tid) \&\& tid == NULL)/'
+mutate entries_wait_for_others_arbiters specs/insert-batches conflicts_are_ours \
+	's/\t\t\treturn false;/\t\t\tcontinue;/'
 mutate entries_wait_while_a_transaction_ends t/075_bystander insert_batch_allowed \
 	's/ && !batches\.ending && / \&\& /'
 mutate emptied_index_gets_what_waited t/025_logical insert_batch_forget \
@@ -75,7 +89,7 @@ mutate hash_class_may_go specs/unique-hash hold_hash_class \
 mutate checks_of_an_error_go_on sql/unique release_marks \
 	's/if \(phase != RESOURCE_RELEASE_LOCKS\)/if (phase != RESOURCE_RELEASE_LOCKS || !is_commit)/'
 mutate check_not_looked_for specs/unique-lock key_part_add \
-	's/if \(likely\(pg_atomic_read_u32\(&counters->checking\) == 0\)\)/if (parts != NULL)/'
+	's/likely\(pg_atomic_read_u32\(&counters->checking\) == 0\)/parts != NULL/'
 mutate leaves_ahead_stay_few sql/arrays keys_ahead_read \
 	's/ahead->leaves = Min\(ahead->leaves \* 2, LEAVES_AHEAD_MAX\);//'
 mutate marks_in_a_tree_of_before t/021_dead_marks sherman_kill_flush \

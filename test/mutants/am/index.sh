@@ -12,8 +12,8 @@ mutate removal_not_noted_again t/047_replicas_upkeep sherman_record_note \
 	's/(status = sherman_record_update\(&index->meta, record\);\n\twhile \()sherman_change_again/$1false \&\& sherman_change_again/'
 mutate healer_waited_for_that_is_kept_out t/050_owners_code no_use \
 	's/if \(keeps_healer_out\(index\)\)/if (keeps_healer_out(index) \&\& false)/'
-mutate not_added_when_a_scan_goes_on sql/insert_batches sherman_index_recheck \
-	's/\tsherman_index_read_begins\(relation\);\n//'
+mutate not_added_when_a_scan_goes_on sql/insert_batches sherman_index_recheck_for \
+	's/\tsherman_index_read_begins\(relation, sees_announced\);\n//'
 mutate metapage_not_written_through t/027_temporary metapage_write \
 	's/if \(RelationUsesLocalBuffers\(index\)\)/if (false)/'
 mutate ended_session_alive t/027_temporary read_of_other_session \
@@ -38,10 +38,10 @@ mutate handle_given_up_at_each_invalidation t/011_many_indexes refresh_open \
 	's/\t\topen->stale = !sherman_keys_serve\(open->index\.keys, relation\);/\t\t;/'
 mutate skipped_rows_meet_at_the_metapage t/002_crash open_index.c:open_index \
 	's/ && open->index.break_durable\)\n\t\treturn/ \&\& false)\n\t\treturn/'
-mutate others_temporary_scanned t/027_temporary sherman_index_for_scan \
+mutate others_temporary_scanned t/027_temporary index_to_read \
 	's/unlikely\(RELATION_IS_OTHER_TEMP\(index\)\)/false/'
-mutate not_added_before_checks sql/insert_batches sherman_index_for_scan \
-	's/\tsherman_index_read_begins\(index\);\n\topened = /\topened = /'
+mutate not_added_before_checks sql/insert_batches index_to_read \
+	's/\tsherman_index_read_begins\(index, sees_announced\);\n\topened = /\topened = /'
 mutate locks_stay_at_the_split_leaf specs/serializable copy_locks \
 	's/index->relation != NULL && from_page != to_page/false \&\& from_page != to_page/'
 mutate leaf_not_locked specs/serializable sherman_predicate_scan \
