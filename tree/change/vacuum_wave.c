@@ -187,13 +187,14 @@ wave_read(TreeVacuum *vacuum, int count)
 	NodeVerdict verdicts[READ_TOGETHER_MAX];
 	LeafKey keys[READ_TOGETHER_MAX];
 	TreeStatus status;
+	int read = 0;
 
 	assert(count > 0 && count <= vacuum->most);
-	for (int i = 0; i < count; i++)
+	do
 	{
-		pointers[i] = vacuum->wave[i].pointer;
-		images[i] = vacuum->wave[i].image;
-	}
+		pointers[read] = vacuum->wave[read].pointer;
+		images[read] = vacuum->wave[read].image;
+	} while (++read < count);
 	status = leaf_cache_pass_leaves(vacuum->tree, pointers, count, images, verdicts, keys);
 	for (int i = 0; i < count; i++)
 		vacuum->wave[i].key = keys[i];
