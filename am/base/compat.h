@@ -48,6 +48,7 @@
 
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"
+#include "commands/explain_state.h"
 #endif
 
 /* ---- WAL ---- */
