@@ -33,7 +33,8 @@ CREATE TABLE conditions (c text);
 INSERT INTO conditions VALUES
 	('b = 5'), ('b = 0'), ('b = 209'), ('b = 500'), ('b = -1'), ('b IS NULL'), ('b IS NOT NULL AND c = 3'), ('b > 205'), ('b >= 3 AND b < 6'),
 	('b < 2'), ('b = ANY (ARRAY[3, 70, 71, 72, 200])'), ('b = ANY (ARRAY[-5, 210, 900])'), ('b = 5000000000'), ('b < 5000000000 AND b > 206'),
-	('b = ANY (ARRAY[-5000000000, 7, 100, 5000000000])'), ('b = 5 AND c = 3'), ('b = ANY (ARRAY[5, 6, 100]) AND c = ANY (ARRAY[1, 2])'),
+	('b = ANY (ARRAY[-5000000000, 7, 100, 5000000000])'), ('b = ANY (ARRAY[-5000000000, -4000000000, 7, 100, 5000000000]) AND c = ANY (ARRAY[1, 2, 5, 9])'),
+	('b = 5 AND c = 3'), ('b = ANY (ARRAY[5, 6, 100]) AND c = ANY (ARRAY[1, 2])'),
 	('c = 4'), ('c = 4 AND b > 100'), ('b > 200 AND c < 2'), ('a BETWEEN 1 AND 3 AND b = 5'), ('a > 2 AND b = 5'), ('a < 2 AND b = 5 AND c = 1'),
 	('a IS NOT NULL AND b = 7'), ('a IS NULL AND c = 2'), ('a = 2 AND c = 2'), ('a = ANY (ARRAY[0, 2, 4]) AND c = 2'), ('b = 5 AND id % 2 = 0'),
 	('m > 4000 AND b = 5'), ('m BETWEEN 5000 AND 5100 AND b = 5'), ('n > 0.5 AND b = ANY (ARRAY[5, 6])'), ('b = 5 AND b IS NULL'), ('b > 5 AND b = ANY (ARRAY[3, 9])');

@@ -13,6 +13,7 @@
  */
 #include "am/scan/scan_skip.h"
 
+#include "miscadmin.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
@@ -302,7 +303,11 @@ go_to_group(ScanSkip *skip, int column, int element, ScanDirection direction)
 	skip->bound = column;
 	skip->whole_group = column + (ranged ? 1 : 0) >= keys->conditions;
 	if (!scan_edge_make(keys->keys, &skip->low, true, skip->value, column, ranged ? &range : NULL))
+	{
+		/* The column that was bound last has a value beyond its type: no other of the columns behind it makes up for that. */
+		skip->bound = skip->low.search.columns;
 		return false;
+	}
 	if (!ranged)
 		scan_edge_mirror(&skip->high, &skip->low);
 	else if (!scan_edge_make(keys->keys, &skip->high, false, skip->value, column, &range))
@@ -341,6 +346,8 @@ go_behind(ScanSkip *skip, int column, ScanDirection direction)
 		ScanQual   *equal = keys->condition[column].equal;
 		int			element = skip->element[column] + step;
 
+		/* Of long arrays of several columns there may be many groups that nothing can be in. */
+		CHECK_FOR_INTERRUPTS();
 		if (equal == NULL)
 			return go_beyond(skip, column, direction);
 		if (element < 0 || element >= scan_qual_values(equal))
