@@ -37,11 +37,28 @@ scan_skip_free(ScanSkip *skip)
 	pfree(skip);
 }
 
+/*
+ * Whether a condition is a long = ANY: each element would be a group, and so a search, for each value of the columns before it, and many of
+ * them lie in one leaf.
+ */
+static bool
+has_long_array(const ScanKeys *keys)
+{
+	for (int column = keys->conditions_from; column < keys->conditions; column++)
+	{
+		const ScanQual *equal = keys->condition[column].equal;
+
+		if (equal != NULL && (equal->flags & SK_SEARCHARRAY) && equal->element_count > SKIP_ELEMENTS_MAX)
+			return true;
+	}
+	return false;
+}
+
 void
 scan_skip_begin(ScanSkip *skip, ScanKeys *keys, bool parallel)
 {
 	skip->keys = keys;
-	skip->parallel = parallel;
+	skip->off = parallel || has_long_array(keys);
 	skip->patience = skip->first_patience;
 	skip->leaf = 0;
 	scan_skip_reset(skip);
@@ -184,7 +201,7 @@ void
 scan_skip_look(ScanSkip *skip, bool last)
 {
 	skip->last_known = true;
-	if (conditions_hold(skip, &skip->last, &skip->last_gap) || skip->parallel ||
+	if (conditions_hold(skip, &skip->last, &skip->last_gap) || skip->off ||
 		!same_values(skip, &skip->keys->reader, &skip->last, skip->last_gap.column))
 	{
 		skip->run = 0;

@@ -10,6 +10,9 @@
 /* Leaves of one group that a scan reads on at most before it looks for the next one. */
 #define SKIP_PATIENCE_MAX 64
 
+/* Elements of a condition = ANY behind a column that is left open, each of which is a group. */
+#define SKIP_ELEMENTS_MAX 16
+
 typedef enum SkipRegion
 {
 	SKIP_WHOLE,					/* all between the edges of the combination */
@@ -32,7 +35,7 @@ typedef struct ScanSkip
 	ScanKeys   *keys;
 	MemoryContext context;		/* of the scan */
 	MemoryContext values;		/* of the region's values, unless they are by value */
-	bool		parallel;		/* never skips: others read what follows */
+	bool		off;			/* never skips: parallel, as others read what follows; or it has too many groups */
 	SkipRegion	region;
 	ScanEdge	low;			/* the region's; of SKIP_BEYOND only the one where it begins, of SKIP_WHOLE none */
 	ScanEdge	high;
@@ -62,7 +65,7 @@ typedef struct ScanSkip
 extern ScanSkip *scan_skip_make(MemoryContext context, int patience);
 extern void scan_skip_free(ScanSkip *skip);
 
-/* A scan begins. */
+/* A scan begins; `parallel`: with others. */
 extern void scan_skip_begin(ScanSkip *skip, ScanKeys *keys, bool parallel);
 
 /* A combination begins, or the scan is put somewhere: all between its edges is to be looked at. */
