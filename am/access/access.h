@@ -48,11 +48,11 @@ typedef struct ShermanExecution
 } ShermanExecution;
 
 /*
- * Brackets each call of the executor and each utility command.  Behind an error sherman_statement_leave() is called all the same, with
- * what sherman_statement_begin() has returned.
+ * Brackets each call of the executor and each utility command.  *around: the statement in which it is executed, for
+ * sherman_statement_leave(), which is called behind an error all the same.
  */
-extern ShermanExecution sherman_statement_begin(ShermanExecution execution);
-extern void sherman_statement_leave(ShermanExecution around);
+extern void sherman_statement_begin(ShermanExecution *around, ShermanExecution execution);
+extern void sherman_statement_leave(const ShermanExecution *around);
 /* The executor has run a statement, and no trigger behind its rows: adds the entries of unique indexes that an INSERT has left waiting. */
 extern void sherman_statement_rows_added(void);
 /* Behind the last sherman_statement_leave() of a statement: adds the entries that it has left waiting. */

@@ -561,23 +561,21 @@ insert_batch_forget(Relation index)
 
 /* ---- ends of statements and transactions ---- */
 
-ShermanExecution
-sherman_statement_begin(ShermanExecution execution)
+void
+sherman_statement_begin(ShermanExecution *around, ShermanExecution execution)
 {
-	ShermanExecution around = batches.execution;
-
+	*around = batches.execution;
 	batches.depth++;
 	batches.execution = execution;
 	batches.speculating += insert_batch_speculates();
-	return around;
 }
 
 void
-sherman_statement_leave(ShermanExecution around)
+sherman_statement_leave(const ShermanExecution *around)
 {
 	batches.depth--;
 	batches.speculating -= insert_batch_speculates();
-	batches.execution = around;
+	batches.execution = *around;
 }
 
 void

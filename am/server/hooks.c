@@ -278,19 +278,19 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 	ShermanExecution around;
 
 	sherman_add_waiting();
-	around = sherman_statement_begin((ShermanExecution) {utility_kind(statement->utilityStmt), NULL});
+	sherman_statement_begin(&around, (ShermanExecution) {utility_kind(statement->utilityStmt), NULL});
 	PG_TRY();
 	{
 		run_utility(statement, text, read_only_tree, context, parameters, environment, destination, completion);
 	}
 	PG_CATCH();
 	{
-		sherman_statement_leave(around);
+		sherman_statement_leave(&around);
 		sherman_explain_error(statement->utilityStmt);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	sherman_statement_leave(around);
+	sherman_statement_leave(&around);
 	sherman_statement_end();
 }
 

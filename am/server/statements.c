@@ -64,7 +64,7 @@ run(QueryDesc *query, ScanDirection direction, uint64 count COMPAT_ONCE_PARAMETE
 		sherman_add_waiting();
 	if (query->operation != CMD_SELECT || query->plannedstmt->hasModifyingCTE)
 		sherman_add_before_changes(query->plannedstmt->rtable);
-	around = sherman_statement_begin((ShermanExecution) {statement_kind(query), query->estate});
+	sherman_statement_begin(&around, (ShermanExecution) {statement_kind(query), query->estate});
 	PG_TRY();
 	{
 		if (previous_run != NULL)
@@ -75,7 +75,7 @@ run(QueryDesc *query, ScanDirection direction, uint64 count COMPAT_ONCE_PARAMETE
 	}
 	PG_FINALLY();
 	{
-		sherman_statement_leave(around);
+		sherman_statement_leave(&around);
 	}
 	PG_END_TRY();
 }
@@ -108,8 +108,9 @@ static void
 finish(QueryDesc *query)
 {
 	ShermanStatement statement = speculates(query) ? SHERMAN_STATEMENT_SPECULATES : SHERMAN_STATEMENT_OTHER;
-	ShermanExecution around = sherman_statement_begin((ShermanExecution) {statement, query->estate});
+	ShermanExecution around;
 
+	sherman_statement_begin(&around, (ShermanExecution) {statement, query->estate});
 	PG_TRY();
 	{
 		if (previous_finish != NULL)
@@ -119,7 +120,7 @@ finish(QueryDesc *query)
 	}
 	PG_FINALLY();
 	{
-		sherman_statement_leave(around);
+		sherman_statement_leave(&around);
 	}
 	PG_END_TRY();
 	sherman_statement_end();
