@@ -199,6 +199,14 @@ UPDATE parted SET v = 2 WHERE k = 1;
 UPDATE parted SET v = 2, k = 2 WHERE k = 4 AND v = 1;
 SELECT tableoid::regclass, * FROM parted ORDER BY k, v;
 
+-- The key of a unique index with included columns has more than the key in it.
+CREATE TABLE included (k int, v oid, w text);
+CREATE UNIQUE INDEX ON included USING sherman (k) INCLUDE (v, w);
+INSERT INTO included SELECT g % 50, g, 'w' FROM generate_series(1, 100) g ON CONFLICT DO NOTHING;
+INSERT INTO included SELECT g, g, 'new' FROM generate_series(45, 54) g ON CONFLICT (k) DO UPDATE SET w = 'old';
+SELECT w, count(*), count(DISTINCT k) FROM included GROUP BY w ORDER BY w;
+DROP TABLE included;
+
 DROP VIEW view_btree, view_sherman;
 DROP TABLE c_btree, c_sherman, both_kinds, parted, again_btree, again_sherman;
 DROP FUNCTION again, one, twins, same, upsert_sql, upsert_plpgsql, also, plan_nodes, plan_lines;

@@ -858,6 +858,7 @@ find_announced(IndexScanDesc scan)
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 	ItemPointerData anywhere;
+	MemoryContext caller;
 	TreeKey		key;
 
 	state->dirty = true;
@@ -870,12 +871,13 @@ find_announced(IndexScanDesc scan)
 	}
 	hold_barrier(scan);
 	ItemPointerSet(&anywhere, 0, 1);
-	sherman_keys_form(state->index->keys, scan->indexRelation, values, isnull, &anywhere, &key);
 	if (state->announced == NULL)
 		state->announced = MemoryContextAlloc(state->context, sizeof(AnnouncedRow) * ANNOUNCED_ROWS);
+	/* An index with included columns has an image beside the normalized key. */
+	caller = MemoryContextSwitchTo(AllocSetContextCreate(CurrentMemoryContext, "sherman key", ALLOCSET_SMALL_SIZES));
+	sherman_keys_form(state->index->keys, scan->indexRelation, values, isnull, &anywhere, &key);
 	state->announced_left = announced_find(state->index->meta.tree, &key, state->announced);
-	if (key.image_bytes > 0)
-		pfree(unconstify(uint8 *, key.image));
+	MemoryContextDelete(MemoryContextSwitchTo(caller));
 }
 
 /*
