@@ -111,7 +111,7 @@ FROM pg_stat_user_indexes WHERE indexrelname = 's_ab';
 SELECT idx_scan AS before FROM pg_stat_user_indexes WHERE indexrelname = 's_ab' \gset
 SELECT count(*) FROM s WHERE b = ANY (ARRAY(SELECT generate_series(100, 140, 2)));
 SELECT pg_stat_force_next_flush();
-SELECT idx_scan - :before AS searches FROM pg_stat_user_indexes WHERE indexrelname = 's_ab';
+SELECT idx_scan - :before <= 1 AS one_search FROM pg_stat_user_indexes WHERE indexrelname = 's_ab';
 
 -- The plan costs what is read.
 EXPLAIN (COSTS OFF) SELECT count(*) FROM s WHERE b = 150;
