@@ -116,9 +116,8 @@ entry_waits(InsertState *state, Relation index, Datum *values, bool *isnull, Ite
  * With the key locked nobody adds it who was not found; before it is unlocked it is announced.
  */
 static bool
-entry_waits_checked(InsertState *state, const UniqueRow *row, InsertKind kind, bool *unique)
+entry_waits_checked(InsertState *state, const UniqueRow *row, ShermanIndex *opened, InsertKind kind, bool *unique)
 {
-	ShermanIndex *opened = sherman_index_for_insert(row->index);
 	InsertBatch *batch = batch_to_wait_in(state, row->index, row->heap, opened, kind);
 	UniqueRow	checked = *row;
 	TreeKey    *key;
@@ -143,15 +142,13 @@ entry_waits_checked(InsertState *state, const UniqueRow *row, InsertKind kind, b
  * Checks a key, and adds its entry or has it wait.  False: perhaps it is not unique.
  */
 static bool
-insert_unique(InsertState *state, UniqueRow *row, InsertKind kind, bool may_wait)
+insert_unique(InsertState *state, UniqueRow *row, ShermanIndex *opened, InsertKind kind, bool may_wait)
 {
-	ShermanIndex *opened;
 	TreeKey		key;
 	bool		unique;
 
-	if (insert_kind_is_announced(kind) && may_wait && entry_waits_checked(state, row, kind, &unique))
+	if (insert_kind_is_announced(kind) && may_wait && entry_waits_checked(state, row, opened, kind, &unique))
 		return unique;
-	opened = sherman_index_for_insert(row->index);
 	sherman_keys_form(opened->keys, row->index, row->values, row->isnull, row->tid, &key);
 	row->key = &key;
 	return insert_checked(&state->unique, row, opened);
@@ -194,7 +191,7 @@ sherman_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Rel
 	{
 		UniqueRow	row = {index, heap, values, isnull, tid, NULL, check_unique, index_unchanged, false};
 
-		unique = insert_unique(state, &row, kind, may_wait);
+		unique = insert_unique(state, &row, opened, kind, may_wait);
 		if (!unique && is_arbiter(index, check_unique))
 			insert_batch_take_back(heap, tid);
 	}
