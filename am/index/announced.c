@@ -184,13 +184,19 @@ announced_withdraw(const uint32 *places, uint32 count)
 	pg_atomic_fetch_sub_u32(&announced->count, count);
 }
 
+bool
+announced_any(void)
+{
+	return unlikely(pg_atomic_read_u32(&announced->count) > 0);
+}
+
 int
 announced_find(uint64 tree, const TreeKey *key, AnnouncedRow *rows)
 {
 	uint32		bucket;
 	int			count;
 
-	if (likely(pg_atomic_read_u32(&announced->count) == 0))
+	if (!announced_any())
 		return 0;
 	bucket = announced_bucket(tree, key->norm);
 	SpinLockAcquire(&announced->stripe[bucket % STRIPES]);

@@ -38,6 +38,9 @@ extern uint32 announced_add(uint64 tree, const TreeKey *key, TransactionId write
 /* These entries do not wait any more: they are in the tree, or their rows are dead.  Raises nothing. */
 extern void announced_withdraw(const uint32 *places, uint32 count);
 
+/* Whether any key is announced, of whatever index: else there is none to be looked for. */
+extern bool announced_any(void);
+
 /*
  * The rows with this key that are announced, and their number.  `rows`: ANNOUNCED_ROWS of them.  What it finds may be over by now: a row
  * counts if its writer is in progress once what it means was found out.  Raises nothing.  Locks a spinlock.

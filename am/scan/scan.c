@@ -870,6 +870,8 @@ find_announced(IndexScanDesc scan)
 		return;
 	}
 	hold_barrier(scan);
+	if (!announced_any())
+		return;
 	ItemPointerSet(&anywhere, 0, 1);
 	if (state->announced == NULL)
 		state->announced = MemoryContextAlloc(state->context, sizeof(AnnouncedRow) * ANNOUNCED_ROWS);
