@@ -84,10 +84,7 @@ should_stop(void *argument)
 static uint64_t
 now_us(void *argument)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
+	return sherman_monotonic_us();
 }
 
 /*

@@ -83,6 +83,8 @@ extern void sherman_pool_adopt(void);
 /* Takes the list from the settings as they now are. Launcher, with the lock, and startup hook. */
 extern void sherman_pool_configure(ShermanShared *shared);
 extern ShermanPhase sherman_node_phase(int position);
+/* Microseconds by a clock that nobody sets, the same for all processes. */
+extern uint64 sherman_monotonic_us(void);
 /* How often the launcher asks an attached memory node whether it is there. */
 #define SHERMAN_HEARTBEAT_MS 2000
 /* The launcher has had an answer. */

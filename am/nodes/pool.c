@@ -13,8 +13,9 @@
  */
 #include "am/base/sherman.h"
 
+#include <time.h>
+
 #include "miscadmin.h"
-#include "portability/instr_time.h"
 #include "utils/timestamp.h"
 
 #include "am/base/shared.h"
@@ -167,22 +168,19 @@ tell(void)
 	sherman_invalidate_plans();
 }
 
-/*
- * A clock that nobody sets, the same for all processes.
- */
-static uint64
-monotonic_us(void)
+uint64
+sherman_monotonic_us(void)
 {
-	instr_time	now;
+	struct timespec now;
 
-	INSTR_TIME_SET_CURRENT(now);
-	return INSTR_TIME_GET_MICROSEC(now);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64) now.tv_sec * 1000000 + (uint64) now.tv_nsec / 1000;
 }
 
 void
 sherman_node_heard(int position)
 {
-	pg_atomic_write_u64(&sherman_shared->node[position].heard_us, monotonic_us());
+	pg_atomic_write_u64(&sherman_shared->node[position].heard_us, sherman_monotonic_us());
 }
 
 bool
@@ -192,7 +190,7 @@ sherman_node_is_heard(int position)
 	uint64		heard = pg_atomic_read_u64(&node->heard_us);
 
 	return heard != 0 && pg_atomic_read_u32(&node->suspected) != SHERMAN_SUSPECTED &&
-		monotonic_us() - heard < HEARD_LATELY_MS * UINT64CONST(1000);
+		sherman_monotonic_us() - heard < HEARD_LATELY_MS * UINT64CONST(1000);
 }
 
 void
