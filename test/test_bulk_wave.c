@@ -7,7 +7,6 @@
  */
 #include <stdlib.h>
 
-#include "fault.h"
 #include "support/many_fixture.h"
 #include "support/require.h"
 #include "support/waits.h"
@@ -160,24 +159,6 @@ test_each_step(void **state)
 
 /* ---- lost chains ---- */
 
-static FabricFaultPlan lost;
-
-/* The chain that this step posts is lost, wherever it goes. */
-static void
-lose_at_step(void *argument, const char *name, bool before)
-{
-	const FabricFaultPlan *plan = NULL;
-
-	(void) argument;
-	(void) name;
-	if (!before)
-		return;
-	if (steps_left > 0 && --steps_left == 0)
-		plan = &lost;
-	for (int i = 0; i < MANY_NODES; i++)
-		REQUIRE(fabric_fault_set(client.endpoints[i], plan) == FABRIC_OK, "no faults");
-}
-
 /* Whatever chain is lost, at once or with an effect that comes late: it is done again. */
 static void
 test_lost(void **state)
@@ -187,18 +168,13 @@ test_lost(void **state)
 		bool through = false;
 		uint64_t step = 1;
 
-		lost = (FabricFaultPlan){.fail_operation = late ? 0 : 1, .late_operation = late ? 1 : 0};
 		for (; !through; step++)
 		{
 			Tree *tree = many_tree(&narrow);
 
-			steps_left = step;
-			tree_client_crash_points(client.tree, lose_at_step);
+			many_lose(step, late != 0);
 			assert_int_equal(load(tree, MANY_ASCENDING, FEW, true), TREE_OK);
-			tree_client_crash_points(client.tree, NULL);
-			through = steps_left > 0;
-			for (int i = 0; i < MANY_NODES; i++)
-				assert_int_equal(fabric_fault_set(client.endpoints[i], NULL), FABRIC_OK);
+			through = many_lose_end();
 			many_verify(tree, MANY_ASCENDING, FEW);
 			tree_close(tree);
 		}

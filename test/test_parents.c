@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#include "fault.h"
 #include "support/many_fixture.h"
 #include "support/require.h"
 #include "support/waits.h"
@@ -150,39 +149,17 @@ test_each_step(void **state)
 
 /* ---- lost chains ---- */
 
-static FabricFaultPlan lost;
-
-/* The chain that this step posts is lost, wherever it goes. */
-static void
-lose_at_step(void *argument, const char *name, bool before)
-{
-	const FabricFaultPlan *plan = NULL;
-
-	(void) argument;
-	(void) name;
-	if (!before)
-		return;
-	if (steps_left > 0 && --steps_left == 0)
-		plan = &lost;
-	for (int i = 0; i < MANY_NODES; i++)
-		REQUIRE(fabric_fault_set(client.endpoints[i], plan) == FABRIC_OK, "no faults");
-}
-
 /* Inserts into a tree of two parents, and loses the chain of this step.  Returns how many nodes are without their downlink then. */
 static uint64_t
-lose(int order, uint64_t step, bool *through)
+lose(int order, uint64_t step, bool late, bool *through)
 {
 	Tree *tree = many_tree(&middle);
 	uint64_t incomplete;
 
 	many_insert(tree, order, 0, FIRST, FIRST);
-	steps_left = step;
-	tree_client_crash_points(client.tree, lose_at_step);
+	many_lose(step, late);
 	assert_int_equal(try_insert(tree, order, FIRST, MORE), TREE_OK);
-	tree_client_crash_points(client.tree, NULL);
-	*through = steps_left > 0;
-	for (int i = 0; i < MANY_NODES; i++)
-		assert_int_equal(fabric_fault_set(client.endpoints[i], NULL), FABRIC_OK);
+	*through = many_lose_end();
 	assert_int_equal(many_entries(tree, &incomplete), FIRST + MORE);
 	tree_close(tree);
 	return incomplete;
@@ -198,10 +175,9 @@ test_lost(void **state)
 			uint64_t most = 0, step = 1;
 			bool through = false;
 
-			lost = (FabricFaultPlan){.fail_operation = late ? 0 : 1, .late_operation = late ? 1 : 0};
 			for (; !through; step++)
 			{
-				uint64_t incomplete = lose(order, step, &through);
+				uint64_t incomplete = lose(order, step, late != 0, &through);
 
 				most = incomplete > most ? incomplete : most;
 				if (step % 64 != 0)

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fault.h"
 #include "many_fixture.h"
+#include "require.h"
 
 /* Images that keys of many_key_of() have at once. */
 #define IMAGES 8192u
@@ -195,4 +197,41 @@ many_crowd(void (*body)(int number, void *order), uint32_t each)
 		many_verify(tree, order, MANY_CROWD * each);
 		tree_close(tree);
 	}
+}
+
+/* ---- lost chains ---- */
+
+static FabricFaultPlan lost;
+static uint64_t steps_to_loss;
+
+static void
+set_faults(const FabricFaultPlan *plan)
+{
+	for (int i = 0; i < MANY_NODES; i++)
+		REQUIRE(fabric_fault_set(client.endpoints[i], plan) == FABRIC_OK, "no faults");
+}
+
+static void
+lose_at_step(void *argument, const char *name, bool before)
+{
+	(void) argument;
+	(void) name;
+	if (before)
+		set_faults(steps_to_loss > 0 && --steps_to_loss == 0 ? &lost : NULL);
+}
+
+void
+many_lose(uint64_t step, bool late)
+{
+	lost = (FabricFaultPlan){.fail_operation = late ? 0 : 1, .late_operation = late ? 1 : 0};
+	steps_to_loss = step;
+	tree_client_crash_points(client.tree, lose_at_step);
+}
+
+bool
+many_lose_end(void)
+{
+	tree_client_crash_points(client.tree, NULL);
+	set_faults(NULL);
+	return steps_to_loss > 0;
 }

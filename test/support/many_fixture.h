@@ -44,6 +44,14 @@ extern void many_verify(Tree *tree, int order, uint32_t count);
 /* How many entries the sound tree has, and, if not NULL, how many of its nodes have no downlink. */
 extern uint64_t many_entries(Tree *tree, uint64_t *incomplete);
 
+/*
+ * From now on the chain that the client posts at this step, counted from 1, is lost, wherever it goes: at once, or `late` with an effect
+ * that comes late.
+ */
+extern void many_lose(uint64_t step, bool late);
+/* No chain is lost any more.  True: the client has not come to that step. */
+extern bool many_lose_end(void);
+
 /* Processes of a crowd; number n inserts entries n, n + MANY_CROWD, ... */
 #define MANY_CROWD 4
 
