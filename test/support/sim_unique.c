@@ -178,24 +178,8 @@ static uint32_t
 batch_begin(SimWorker *worker, SimBatch *batch)
 {
 	SimRun *run = worker->run;
-	uint32_t wanted = 2 + (uint32_t) scheduler_random(SIM_BATCH_MAX - 1);
-	uint32_t first = (uint32_t) scheduler_random(run->plan.entries);
-	bool together = scheduler_random(2) == 0;
-	uint32_t count = 0;
+	uint32_t count = sim_batch_draw(worker, batch, may_be_inserted);
 
-	for (uint32_t i = 0; i < wanted && i < run->plan.entries; i++)
-	{
-		uint32_t id =
-			together ? run->by_rank[(first + i) % run->plan.entries] : (first + i * 7919) % run->plan.entries;
-		bool twice = !may_be_inserted(run, id);
-
-		for (uint32_t k = 0; k < count; k++)
-			twice = twice || batch->ids[k] == id;
-		if (twice)
-			continue;
-		keyspace_key(run->space, &run->entries[id].key, &batch->images[count], &batch->keys[count]);
-		batch->ids[count++] = id;
-	}
 	sorting = worker->tree;
 	qsort(batch->keys, count, sizeof(TreeKey), compare_keys);
 	for (uint32_t i = 0; i < count; i++)

@@ -332,9 +332,8 @@ sim_insert(SimWorker *worker, uint32_t id)
 	}
 }
 
-/* Entries of one call: begins the inserts of those that may be inserted now.  Returns how many. */
-static uint32_t
-batch_begin(SimWorker *worker, SimBatch *batch)
+uint32_t
+sim_batch_draw(SimWorker *worker, SimBatch *batch, bool (*may_be_inserted)(const SimRun *run, uint32_t id))
 {
 	SimRun *run = worker->run;
 	uint32_t wanted = 2 + (uint32_t) scheduler_random(SIM_BATCH_MAX - 1);
@@ -346,17 +345,34 @@ batch_begin(SimWorker *worker, SimBatch *batch)
 	{
 		uint32_t id =
 			together ? run->by_rank[(first + i) % run->plan.entries] : (first + i * 7919) % run->plan.entries;
-		bool twice =
-			run->entries[id].removing > 0 || (sim_chains_are_lost(run) && run->entries[id].inserting > 0);
+		bool twice = !may_be_inserted(run, id);
 
 		for (uint32_t k = 0; k < count; k++)
 			twice = twice || batch->ids[k] == id;
 		if (twice)
 			continue;
 		keyspace_key(run->space, &run->entries[id].key, &batch->images[count], &batch->keys[count]);
-		mark_end(run, id, false, false);
-		batch->ids[count] = id;
-		batch->ops[count++] = sim_history_begin(run, id, HISTORY_INSERT);
+		batch->ids[count++] = id;
+	}
+	return count;
+}
+
+static bool
+may_be_inserted(const SimRun *run, uint32_t id)
+{
+	return run->entries[id].removing == 0 && (!sim_chains_are_lost(run) || run->entries[id].inserting == 0);
+}
+
+/* Begins the inserts of the entries of one call.  Returns how many. */
+static uint32_t
+batch_begin(SimWorker *worker, SimBatch *batch)
+{
+	uint32_t count = sim_batch_draw(worker, batch, may_be_inserted);
+
+	for (uint32_t i = 0; i < count; i++)
+	{
+		mark_end(worker->run, batch->ids[i], false, false);
+		batch->ops[i] = sim_history_begin(worker->run, batch->ids[i], HISTORY_INSERT);
 	}
 	return count;
 }

@@ -153,6 +153,9 @@ extern bool sim_chains_are_lost(const SimRun *run);
 extern void sim_maybe_stop(SimWorker *worker);
 /* Behind an operation: the run fails if a lock is held. */
 extern void sim_require_free(const SimWorker *worker, const char *what);
+/* Draws entries, with their keys, that may be inserted by one call, each once.  Returns how many. */
+extern uint32_t sim_batch_draw(SimWorker *worker, SimBatch *batch,
+                               bool (*may_be_inserted)(const SimRun *run, uint32_t id));
 /*
  * After an operation that failed, as it may where a memory node is away: waits until nothing of it is in
  * doubt. Any other failure is one of the run.
