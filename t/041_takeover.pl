@@ -12,6 +12,7 @@ use Msd;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Sherman;
+use Takeover;
 use Test::More;
 
 my $msd = Msd->new('a', size => 128);
@@ -19,14 +20,6 @@ my $conf = "sherman.operation_timeout = 5s\nsherman.attach_timeout = 60s\nsherma
 my $node = new_cluster('main',
 	allows_streaming => 1,
 	conf => "${conf}wal_log_hints = on\nwal_keep_size = 512MB\nmax_wal_size = 1GB\nbgwriter_lru_maxpages = 0\n");
-
-sub wait_attached
-{
-	my $server = shift;
-
-	$server->poll_query_until('postgres', q{SELECT NOT pg_is_in_recovery() AND (SELECT bool_or(state = 'attached') FROM sherman_stat_memory_nodes)}) or die 'not attached';
-	return;
-}
 
 # The state of an index of a server that has taken it over, whose entries are read while they are in doubt, among rows in the
 # places of those that are not there, and then healed.
@@ -58,16 +51,6 @@ sub heal_all
 		is(check_index($server, $index), '0', "$what: and whole");
 	}
 	index_agrees($server, "$what, healed");
-	return;
-}
-
-# Waits until the launcher has noted the last checkpoint, which is that of a backup.
-sub wait_noted
-{
-	my ($server, $offset) = @_;
-	my $redo = $server->safe_psql('postgres', 'CHECKPOINT; SELECT redo_lsn FROM pg_control_checkpoint()');
-
-	$server->wait_for_log(qr/sherman: a checkpoint has begun at \Q$redo\E/, $offset);
 	return;
 }
 

@@ -11,6 +11,7 @@ use Msd;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Sherman;
+use Takeover;
 use Test::More;
 
 my $msd = Msd->new('a', size => 128);
@@ -23,31 +24,12 @@ my $first = new_cluster('first',
 	  . "wal_log_hints = on\nwal_keep_size = 512MB\nrecovery_target_timeline = latest\n");
 my ($status, $stdout, $stderr);
 
-sub wait_attached
-{
-	my $server = shift;
-
-	$server->poll_query_until('postgres', q{SELECT NOT pg_is_in_recovery() AND (SELECT bool_or(state = 'attached') FROM sherman_stat_memory_nodes)}) or die 'not attached';
-	return;
-}
-
 sub times_taken_over
 {
 	my $server = shift;
 	my $log = slurp_file($server->logfile);
 
 	return scalar(() = $log =~ /sherman indexes are taken over as they were at/g);
-}
-
-# A checkpoint that the primary's launcher has noted: behind it the WAL tells a standby where the primary's run ends.
-sub wait_noted
-{
-	my $server = shift;
-	my $offset = -s $server->logfile;
-	my $redo = $server->safe_psql('postgres', 'CHECKPOINT; SELECT redo_lsn FROM pg_control_checkpoint()');
-
-	$server->wait_for_log(qr/sherman: a checkpoint has begun at \Q$redo\E/, $offset);
-	return;
 }
 
 sub standby_of
@@ -70,10 +52,7 @@ sub is_the_same
 {
 	my ($server, $what) = @_;
 
-	isnt(state_of($server, 'rows_id'), 'broken', "$what: the index is not broken");
-	index_agrees($server, $what);
-	is($server->safe_psql('postgres', q{SELECT sherman_heal('rows_id')}), '0', "$what: it is healed");
-	is(check_index($server, 'rows_id'), '0', "$what: it is whole");
+	is_whole($server, $what);
 	is($server->safe_psql('postgres', q{SELECT tree FROM sherman_stat_indexes WHERE indexrelname = 'rows_id'}), $tree, "$what: it was not rebuilt");
 	return;
 }

@@ -12,6 +12,7 @@ use Msd;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Sherman;
+use Takeover;
 use Test::More;
 
 my $msd = Msd->new('a', size => 64);
@@ -23,27 +24,17 @@ my $primary = new_cluster('primary',
 	  . Msd::configuration());
 my ($out, $errors, $receiver);
 
-sub wait_attached
-{
-	my $server = shift;
-
-	$server->poll_query_until('postgres', q{SELECT NOT pg_is_in_recovery() AND (SELECT bool_or(state = 'attached') FROM sherman_stat_memory_nodes)}) or die 'not attached';
-	return;
-}
-
 # A standby that commits wait for, once the launcher's note of the primary's run has come to it.
 sub synchronous_standby
 {
 	my $name = shift;
-	my $offset = -s $primary->logfile;
 	my $standby = PostgreSQL::Test::Cluster->new($name);
 
 	$primary->backup($name);
 	$standby->init_from_backup($primary, $name, has_streaming => 1);
 	$standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 	$standby->start;
-	my $redo = $primary->safe_psql('postgres', 'CHECKPOINT; SELECT redo_lsn FROM pg_control_checkpoint()');
-	$primary->wait_for_log(qr/sherman: a checkpoint has begun at \Q$redo\E/, $offset);
+	wait_noted($primary);
 	$primary->safe_psql('postgres', "ALTER SYSTEM SET synchronous_standby_names = '$name'");
 	$primary->reload;
 	$primary->poll_query_until('postgres', q{SELECT sync_state = 'sync' FROM pg_stat_replication}) or die 'not synchronous';
@@ -69,17 +60,6 @@ sub waits
 	ok($primary->poll_query_until('postgres', qq{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND query = \$\$$sql\$\$}),
 		"$what waits for the standby");
 	return $run;
-}
-
-sub is_whole
-{
-	my ($server, $what) = @_;
-
-	isnt(state_of($server, 'rows_id'), 'broken', "$what: the index is not broken");
-	index_agrees($server, $what);
-	is($server->safe_psql('postgres', q{SELECT sherman_heal('rows_id')}), '0', "$what: it is healed");
-	is(check_index($server, 'rows_id'), '0', "$what: it is whole");
-	return;
 }
 
 sub promote_instead_of
