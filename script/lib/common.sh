@@ -174,6 +174,18 @@ build_extension()
 	fi
 }
 
+# take_prefix PREFIX [make arguments]: a private copy of PostgreSQL with the extension in it; empty: makes one.
+take_prefix()
+{
+	if [ -z "$1" ]; then
+		make_prefix
+		build_extension "${@:2}"
+		return
+	fi
+	PREFIX=$1
+	PGBIN=$PREFIX/lib/postgresql/$PG_MAJOR/bin
+}
+
 # cluster_create NAME [configuration lines on stdin]: a cluster in $WORK/NAME that listens on a socket there only.
 cluster_create()
 {

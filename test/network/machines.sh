@@ -5,7 +5,19 @@
 #	MACHINES                   their numbers
 #	SPACE                      what the namespaces' names begin with
 #	PORT NODE_BYTES            of memory nodes
-# and has the switch, built, in $WORK, and $WORK/files, which belongs to the servers' user.
+# and calls machines_prepare when there is a workplace with PostgreSQL in it.
+
+# machines_prepare: builds the switch and the load into $WORK; makes $WORK/files, which belongs to the servers' user, and one tenant's new key, in
+# $WORK/node.keys for memory nodes and in $WORK/postgres.keys for servers.
+machines_prepare()
+{
+	make -s -C "$TOP/test/network" BUILD="$WORK" PG_CONFIG="$PGBIN/pg_config"
+	install -d -o postgres "$WORK/files"
+	install -m 600 -o postgres /dev/null "$WORK/node.keys"
+	printf 'shop %s\n' "$(od -An -N32 -v -tx1 /dev/urandom | tr -d ' \n')" >"$WORK/node.keys"
+	install -m 600 -o postgres "$WORK/node.keys" "$WORK/postgres.keys"
+	export LOAD_PROGRAM=$WORK/load
+}
 
 # ---- the network
 
