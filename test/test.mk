@@ -111,6 +111,9 @@ test_insert_many_SOURCES = test/support/tree_fixture.c test/support/many_fixture
 test_insert_many_alone_SOURCES = test/support/tree_fixture.c test/support/many_fixture.c
 test_insert_many_faults_SOURCES = test/support/tree_fixture.c test/support/many_fixture.c
 TEST_RUNS += test_insert_many=--network test_insert_many=--mapped
+TESTS += test_lost_space
+test_lost_space_SOURCES = test/support/tree_fixture.c test/support/many_fixture.c
+
 TESTS += test_parents
 test_parents_SOURCES = test/support/tree_fixture.c test/support/many_fixture.c test/support/waits.c
 TEST_RUNS += test_parents=--network

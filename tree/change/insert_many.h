@@ -63,7 +63,7 @@ typedef struct ManyLeaf
 	bool root; /* alone in its wave, and not spread: a root is split by insert.c */
 	bool stamped;
 	bool written;      /* that is acknowledged */
-	TreeStatus status; /* of its siblings, where they were waited for */
+	TreeStatus status; /* of its siblings, where they were waited for, and then of itself */
 } ManyLeaf;
 
 /* A new leaf of the wave, linked to from its left neighbor. */

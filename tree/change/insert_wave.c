@@ -506,6 +506,7 @@ leaf_wrote(Many *many, ManyLeaf *leaf)
 			many->entries[i].state = status == TREE_OK ? MANY_DONE : MANY_WAITS;
 	for (uint32_t i = 0; i < leaf->siblings; i++)
 		split_over(tree, status);
+	leaf->status = status;
 	leaf->written = status == TREE_OK;
 	if (leaf->written)
 	{
@@ -568,10 +569,21 @@ wave_locked(Many *many)
 	return status;
 }
 
-/* Frees the blocks that no entry has any more after the WRITEs; nothing is held. */
+/*
+ * Gives back the new siblings of a leaf that does not link to them, as a chain was lost; and frees the blocks that no entry has any
+ * more after the WRITEs.  Nothing is held.
+ */
 static void
 leaf_ends(Many *many, const ManyLeaf *leaf)
 {
+	if (leaf->siblings > 0 && leaf->status == TREE_RETRY &&
+	    split_is_undone(many->tree, leaf->path.pointer, leaf->image[HEADER_GENERATION]))
+		for (uint32_t i = 0; i < leaf->siblings; i++)
+		{
+			const ManySibling *sibling = &many->siblings[leaf->first_sibling + i];
+
+			spare_written_return(many->tree, sibling->pointer, 0, sibling->generation);
+		}
 	if (leaf->written && leaf->whole != NULL)
 		leaf_free_blocks(many->tree, leaf->image, LEAF_NO_SLOT, NULL);
 }

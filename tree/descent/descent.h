@@ -184,6 +184,13 @@ extern TreeStatus spare_fill(Tree *tree, uint32_t level, uint32_t count);
 extern void spare_take(Tree *tree, uint32_t level, uint64_t *pointer, uint64_t *generation);
 /* All are given back, and their memory. */
 extern void spare_return(Tree *tree);
+/*
+ * Behind a chain that was lost and has ended, with which the node would have been split: whether it has this generation still, so that
+ * nothing links to its new nodes, and nothing ever will.  Nothing is held.
+ */
+extern bool split_is_undone(Tree *tree, uint64_t pointer, uint64_t generation);
+/* Gives back a node that nothing links to, but that was perhaps written, with this generation at most. */
+extern void spare_written_return(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation);
 
 /*
  * Inserts the downlink of `right`, the right sibling of `left`, both on `level`, with the separator between the two,

@@ -243,6 +243,19 @@ parent_wrote(Parents *parents, Parent *parent)
 		parents->links[i].done = parents->links[i].waits = false;
 }
 
+/* Gives back the new nodes of a parent that does not link to them, as a chain was lost.  Nothing is held. */
+static void
+parent_lost(const Parents *parents, const Parent *parent)
+{
+	const Piece *stays = parent->root != NULL ? parent->root : parent->leftmost;
+
+	if (parent->status != TREE_RETRY || parent->pieces < 2 ||
+	    !split_is_undone(parents->tree, parent->pointer, stays->image[HEADER_GENERATION] - 1))
+		return;
+	for (const Piece *piece = parent_new(parent); piece != NULL; piece = piece->next)
+		spare_written_return(parents->tree, piece->pointer, parents->level, piece->image[HEADER_GENERATION]);
+}
+
 /* The new images are what descents find from now on. */
 static void
 parent_cache(const Parents *parents, const Parent *parent)
@@ -305,7 +318,10 @@ parents_insert(Parents *parents)
 			lock_many_release(tree, &parents->parents[i].lock);
 	lock_many_end(tree);
 	for (uint32_t i = 0; i < parents->count; i++)
+	{
+		parent_lost(parents, &parents->parents[i]);
 		parent_cache(parents, &parents->parents[i]);
+	}
 }
 
 /* Inserts a downlink of a node of this level by itself. */

@@ -31,7 +31,7 @@ typedef struct Parent
 	bool short_of; /* nodes to be split into */
 	Piece *leftmost;
 	Piece *root;       /* the next image of a root that is split, above its pieces; else NULL */
-	TreeStatus status; /* of new nodes that were waited for */
+	TreeStatus status; /* of new nodes that were waited for, and then of itself */
 } Parent;
 
 typedef struct Parents

@@ -1,7 +1,8 @@
 /*
  * spare.c
  *		Nodes taken ahead for the splits of waves (insert_wave.c, downlink_wave.c), as none can be asked for under a lock.  What a wave
- *		leaves is for the next one, or is given back with the handle.
+ *		leaves is for the next one, or is given back with the handle.  New nodes of a split whose chain was lost are given back where
+ *		nothing can link to them.
  */
 #include "tree/descent/descent.h"
 #include "tree/space/allocate.h"
@@ -74,6 +75,29 @@ spare_take(Tree *tree, uint32_t level, uint64_t *pointer, uint64_t *generation)
 	*generation = node->generation;
 	*pointer = node->pointer;
 	assert(*generation != 0);
+}
+
+bool
+split_is_undone(Tree *tree, uint64_t pointer, uint64_t generation)
+{
+	uint64_t header[LINE_WORDS];
+	FabricOp op = {.opcode = FABRIC_READ,
+	               .region = FABRIC_NODES,
+	               .length = sizeof(header),
+	               .offset = pointer_offset(pointer),
+	               .buffer = header};
+
+	assert(!tree->client->holding);
+	/* Of a tree with copies only a comparison of the two tells what has come of the chain. */
+	return tree->replicas == NULL && access_execute(tree, pointer_memory_node(pointer), &op, 1) == TREE_OK &&
+	       header[HEADER_GENERATION] == generation;
+}
+
+void
+spare_written_return(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
+{
+	assert(generation != 0);
+	(void) freed_put(tree, pointer_address(pointer), level, generation);
 }
 
 void

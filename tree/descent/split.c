@@ -167,6 +167,24 @@ sibling_add(Tree *tree, const LockHandle *lock, uint64_t pointer, uint64_t *imag
 	return status;
 }
 
+/* The chain of a split is lost, and the lock given back: the new nodes go back, too, if nothing links to them. */
+static void
+split_lost(Tree *tree, uint64_t pointer, const Split *split)
+{
+	const TreeClient *client = tree->client;
+	const uint64_t *left = client->image_left;
+	uint32_t level = node_level(left);
+	/* That of the node before: the root's next one is above its two children's. */
+	uint64_t generation = (split->root ? client->image_root : left)[HEADER_GENERATION] - 1;
+	uint64_t generations[2] = {client->image_right[HEADER_GENERATION], left[HEADER_GENERATION]};
+
+	if (!split_is_undone(tree, pointer, generation))
+		return;
+	spare_written_return(tree, split->right, level, generations[0]);
+	if (split->root)
+		spare_written_return(tree, split->left, level, generations[1]);
+}
+
 /* Seals and writes what halves_begin() began. */
 static TreeStatus
 split_write(Tree *tree, LockHandle *lock, uint64_t pointer, Split *split)
@@ -191,12 +209,16 @@ split_write(Tree *tree, LockHandle *lock, uint64_t pointer, Split *split)
 	if (status != TREE_OK)
 	{
 		(void) lock_release(tree, lock, pointer, NULL, 0);
+		if (status == TREE_RETRY)
+			split_lost(tree, pointer, split);
 		return status;
 	}
 	split->count += lock_rewrite_ops(tree, lock, pointer, after, node_bytes(g, node_level(after)),
 	                                 split->ops + split->count);
 	status = lock_write_and_release(tree, lock, split->ops, split->count, pointer, after,
 	                                tree_node_bytes(tree, pointer, level));
+	if (status == TREE_RETRY)
+		split_lost(tree, pointer, split);
 	if (status != TREE_OK)
 		return status;
 	if (level == 0)

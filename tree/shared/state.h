@@ -60,7 +60,7 @@ typedef struct StateBlock
 
 /*
  * Runs that are remembered: those that are cut from now, the rests of extents, nodes that handles took ahead and gave back, and, up
- * to the half, what reclaim.c finds. Where there are more the shortest is lost for this incarnation.
+ * to the half, what reclaim.c finds. Where there are more the shortest goes to the lists of free nodes, or blocks.
  */
 #define STATE_RUNS 20
 /*
@@ -98,6 +98,8 @@ typedef struct StateAtNode
 	uint64_t tree_bytes; /* of its extents here, as last told */
 	uint32_t extents;    /* how many, as last told */
 	uint32_t exhausted;  /* the extent has no chunk left */
+	uint32_t claimed;    /* where the instance is alone: what was untaken of it is in the runs, or was */
+	uint64_t untaken;    /* from where on nothing of it was taken when this incarnation learned of it */
 	StateRun runs[STATE_RUNS];
 	uint32_t run_count;
 	uint32_t next; /* not in use: the next such part, its number plus 1, 0 = none */

@@ -79,19 +79,6 @@ use_of_level(uint32_t level)
 	return level == 0 ? STATE_LEAVES : STATE_INNER;
 }
 
-/* Keeps a run for later nodes or blocks. */
-static void
-run_keep(Tree *tree, uint32_t memory_node, const StateRun *run)
-{
-	StateAtNode *at = tree_part(tree, memory_node);
-
-	if (at == NULL)
-		return;
-	spin_lock(&tree->state->spin);
-	runs_put(at, run);
-	spin_unlock(&tree->state->spin);
-}
-
 /* Takes whole chunks, as runs_take() does; if there are none, of the extents, as extent_chunks() does. */
 static TreeStatus
 chunks_take(Tree *tree, uint32_t memory_node, StateUse use, uint64_t bytes, uint64_t wanted, StateRun *run)
@@ -164,7 +151,7 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count, uint
 		status = chunks_take(tree, memory_node, use_of_level(level), CHUNK_BYTES, bytes, &taken);
 		if (status != TREE_OK)
 			return status;
-		run_keep(tree, memory_node, &taken);
+		runs_keep(tree, memory_node, &taken);
 		status = node_take_known(tree, memory_node, level, pointer, generation);
 	}
 	if (status == TREE_NOT_FOUND)
@@ -226,7 +213,7 @@ allocate_return(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generatio
 	                .use = use_of_level(level)};
 
 	assert(offset != 0);
-	run_keep(tree, pointer_memory_node(pointer), &run);
+	runs_keep(tree, pointer_memory_node(pointer), &run);
 }
 
 /*
@@ -264,7 +251,7 @@ allocate_run_return(Tree *tree, uint32_t memory_node, uint64_t bytes, uint64_t o
 
 	assert(offset % tree->geometry.leaf_bytes == 0);
 	assert(memory_node < tree->client->options.nodes);
-	run_keep(tree, memory_node, &run);
+	runs_keep(tree, memory_node, &run);
 }
 
 /* ---- overflow keys ---- */
@@ -330,7 +317,7 @@ allocate_overflow(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *of
 		status = blocks_run_take(tree, memory_node, &taken);
 		if (status != TREE_OK)
 			return status;
-		run_keep(tree, memory_node, &taken);
+		runs_keep(tree, memory_node, &taken);
 	}
 	return client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: no block after %d attempts",
 	                   memory_node, ALLOCATE_ATTEMPTS);

@@ -56,11 +56,11 @@ extent_no_part(Tree *tree)
 
 /*
  * Makes an extent that a call returned the one to take chunks from, unless another process did: so of one that is the instance's as a
- * whole, `own`, all chunks are put into the runs once. Under the spin lock.
+ * whole, `own`, all chunks are put into the runs once. Under the spin lock. *left: as of runs_put().
  */
 static void
 extent_install(TreeState *state, StateAtNode *at, bool own, const DirectoryExtent *extent,
-               const StatePast *past)
+               const StatePast *past, StateRun *left)
 {
 	StateRun chunks = {.next = extent->offset + DIRECTORY_OTHER_BUMP,
 	                   .end = extent->offset + extent->bytes,
@@ -69,6 +69,7 @@ extent_install(TreeState *state, StateAtNode *at, bool own, const DirectoryExten
 
 	assert(extent->bytes >= EXTENT_MIN_BYTES);
 	assert(extent->offset % FABRIC_STRIPE_BYTES == 0);
+	*left = (StateRun){.next = 0};
 	if (extent->extents <= at->extents)
 		return;
 	/* From here on chunks are taken in this incarnation. */
@@ -82,8 +83,10 @@ extent_install(TreeState *state, StateAtNode *at, bool own, const DirectoryExten
 	at->extents = extent->extents;
 	at->tree_bytes = extent->tree_bytes;
 	at->exhausted = extent->whole;
+	at->untaken = past->extent == extent->offset ? past->next : extent->bytes;
+	at->claimed = own;
 	if (own)
-		runs_put(at, &chunks);
+		runs_put(at, &chunks, left);
 }
 
 /*
@@ -96,6 +99,7 @@ extent_get(Tree *tree, uint32_t memory_node, uint32_t seen, uint32_t wanted)
 	StateAtNode *at = tree_part(tree, memory_node);
 	DirectoryExtent extent;
 	StatePast past = {.extent = 0};
+	StateRun left = {.next = 0};
 	TreeStatus status;
 
 	assert(!tree->client->holding);
@@ -120,8 +124,9 @@ extent_get(Tree *tree, uint32_t memory_node, uint32_t seen, uint32_t wanted)
 	 */
 	/* Race -- others have learned of the first one since this process asked for it, and this is one that they are about to install. */
 	if (seen != 0 || at->extents == 0)
-		extent_install(tree->state, at, wanted > 0 && extent.whole, &extent, &past);
+		extent_install(tree->state, at, wanted > 0 && extent.whole, &extent, &past, &left);
 	spin_unlock(&tree->state->spin);
+	runs_left(tree, memory_node, &left);
 	return TREE_OK;
 }
 
@@ -149,7 +154,33 @@ extent_exhaust(Tree *tree, StateAtNode *at, uint32_t seen)
 	spin_unlock(&tree->state->spin);
 }
 
-/* Takes so many bytes, a number of chunks, of extent number `seen` by FETCH_ADD: perhaps in vain. */
+/*
+ * What an instance that has its trees for itself has taken of extent number `seen`, all from `first` on: put into the runs by the first
+ * process that knows of it.  So nothing is lost with the answer to a FETCH_ADD.
+ */
+static void
+chunks_claim(Tree *tree, uint32_t memory_node, uint32_t seen, const StateRun *extent, uint64_t first)
+{
+	StateAtNode *at = tree_part(tree, memory_node);
+	StateRun chunks = *extent, left = {.next = 0};
+	uint64_t bytes = extent->end - extent->next;
+
+	spin_lock(&tree->state->spin);
+	if (at->extents == seen && !at->claimed)
+	{
+		at->claimed = 1;
+		chunks.next += first < bytes ? first : at->untaken;
+		if (chunks.next < chunks.end)
+			runs_put(at, &chunks, &left);
+	}
+	spin_unlock(&tree->state->spin);
+	runs_left(tree, memory_node, &left);
+}
+
+/*
+ * Takes so many bytes, a number of chunks, of extent number `seen` by FETCH_ADD: perhaps in vain.  Beside other instances nobody can
+ * tell which chunks were taken by one whose answer is lost: they are lost with it.
+ */
 static TreeStatus
 chunks_add(Tree *tree, uint32_t memory_node, uint64_t bytes, uint32_t seen, const StateRun *extent)
 {
@@ -162,23 +193,23 @@ chunks_add(Tree *tree, uint32_t memory_node, uint64_t bytes, uint32_t seen, cons
 	StateRun chunks = *extent;
 	TreeStatus status = access_execute(tree, memory_node, &op, 1);
 
-	/* TREE_RETRY: perhaps they were taken, and are lost. */
+	/* TREE_RETRY: perhaps they were taken. */
 	if (status != TREE_OK)
 		return status == TREE_RETRY ? TREE_OK : status;
 	if (op.result % FABRIC_STRIPE_BYTES != 0)
 		return client_fail(tree->client, TREE_DAMAGED, "memory node %u: extent %llx is used up to %llx",
 		                   memory_node, (unsigned long long) extent->next, (unsigned long long) op.result);
+	if (tree->client->shared->options.alone)
+		chunks_claim(tree, memory_node, seen, extent, op.result);
 	/* Whoever takes the last of it need not ask once more to learn that. */
 	if (op.result + bytes >= extent->end - extent->next)
 		extent_exhaust(tree, at, seen);
-	if (op.result >= extent->end - extent->next)
+	if (tree->client->shared->options.alone || op.result >= extent->end - extent->next)
 		return TREE_OK;
 	chunks.next += op.result;
 	if (chunks.next + bytes < chunks.end)
 		chunks.end = chunks.next + bytes;
-	spin_lock(&tree->state->spin);
-	runs_put(at, &chunks);
-	spin_unlock(&tree->state->spin);
+	runs_keep(tree, memory_node, &chunks);
 	return TREE_OK;
 }
 

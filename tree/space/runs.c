@@ -1,7 +1,8 @@
 /*
  * runs.c
  *		Runs: the memory that an instance has taken from a tree's extents and not used yet, from which nodes and
- *		blocks are cut. Nodes that were taken and never used are runs, too.
+ *		blocks are cut. Nodes that were taken and never used are runs, too. There is room for some runs; the places of those
+ *		that find none go to the lists of free nodes (freed.c) or blocks, of which there may be any number.
  */
 #include "tree/space/space.h"
 #include "tree/space/allocate.h"
@@ -62,31 +63,90 @@ run_shortest(StateAtNode *at)
 	return shortest;
 }
 
-/* Forgets the shortest run where there is no place for one more. */
-static void
-runs_make_place(StateAtNode *at)
+void
+runs_put(StateAtNode *at, const StateRun *run, StateRun *left)
 {
+	StateRun *shortest;
+
+	assert(run->use < STATE_USES);
+	assert(at->run_count <= STATE_RUNS);
+	*left = (StateRun){.next = 0};
+	if (run_bytes(run) == 0 || run_join(at, run))
+		return;
 	if (at->run_count == STATE_RUNS)
-		run_remove(at, run_shortest(at));
+	{
+		shortest = run_shortest(at);
+		*left = run_bytes(shortest) >= run_bytes(run) ? *run : *shortest;
+		if (run_bytes(shortest) >= run_bytes(run))
+			return;
+		run_remove(at, shortest);
+	}
+	at->runs[at->run_count++] = *run;
+}
+
+/* The free blocks that the run consists of. */
+static void
+run_to_blocks(Tree *tree, StateAtNode *at, StateRun *run)
+{
+	spin_lock(&tree->state->spin);
+	while (run_bytes(run) > 0)
+	{
+		uint64_t stripe_end = run->next - run->next % FABRIC_STRIPE_BYTES + FABRIC_STRIPE_BYTES;
+		uint64_t end = stripe_end < run->end ? stripe_end : run->end;
+		/* A block is shorter than a stripe. */
+		uint64_t bytes = end - run->next < FABRIC_STRIPE_BYTES ? end - run->next : FABRIC_STRIPE_BYTES / 2;
+
+		blocks_put(tree->client->shared->states, at, run->next, (uint32_t) bytes, false);
+		run->next += bytes;
+	}
+	spin_unlock(&tree->state->spin);
+}
+
+/* Whether a chain to the memory node may be tried: none is where that is known to be in vain. */
+static bool
+place_answers(const TreeClient *client, uint32_t memory_node)
+{
+	return node_is_open(client->shared, memory_node) && (client->doubt & 1ull << memory_node) == 0;
 }
 
 void
-runs_put(StateAtNode *at, const StateRun *run)
+runs_left(Tree *tree, uint32_t memory_node, StateRun *run)
 {
-	assert(run->use < STATE_USES);
-	assert(at->run_count <= STATE_RUNS);
-	if (run_bytes(run) == 0 || run_join(at, run))
+	uint32_t level = run->use == STATE_INNER ? 1 : 0;
+	TreeStatus status = TREE_OK;
+
+	assert(!tree->client->holding);
+	if (run_bytes(run) == 0)
 		return;
-	if (at->run_count == STATE_RUNS && run_bytes(run_shortest(at)) >= run_bytes(run))
+	if (run->use == STATE_OVERFLOW)
+	{
+		run_to_blocks(tree, tree_part(tree, memory_node), run);
 		return;
-	runs_make_place(at);
-	at->runs[at->run_count++] = *run;
+	}
+	for (; run_bytes(run) > 0 && status == TREE_OK && place_answers(tree->client, memory_node);
+	     run->next += node_bytes(&tree->geometry, level))
+		status = freed_put(tree, pointer_make(memory_node, run->next), level, run->generation);
+}
+
+void
+runs_keep(Tree *tree, uint32_t memory_node, const StateRun *run)
+{
+	StateAtNode *at = tree_part(tree, memory_node);
+	StateRun left;
+
+	if (at == NULL)
+		return;
+	spin_lock(&tree->state->spin);
+	runs_put(at, run, &left);
+	spin_unlock(&tree->state->spin);
+	runs_left(tree, memory_node, &left);
 }
 
 bool
 runs_found(Tree *tree, uint32_t memory_node, const StateRun *run)
 {
 	StateAtNode *at = tree_part(tree, memory_node);
+	StateRun left;
 	bool kept;
 
 	assert(run->next % FABRIC_STRIPE_BYTES == 0 && run->end % FABRIC_STRIPE_BYTES == 0);
@@ -96,7 +156,7 @@ runs_found(Tree *tree, uint32_t memory_node, const StateRun *run)
 	/* The others are for what processes take. */
 	kept = at->run_count < STATE_RUNS / 2;
 	if (kept)
-		runs_put(at, run);
+		runs_put(at, run, &left);
 	else
 		kept = run_join(at, run);
 	spin_unlock(&tree->state->spin);
@@ -154,22 +214,25 @@ runs_take(StateAtNode *at, StateUse use, uint64_t bytes, StateRun *run)
 	return chunks != NULL;
 }
 
-/* Has nodes of one kind cut from as many stripes as a chunk has, or from a chunk that was found. False: there are none. */
+/*
+ * Has nodes of one kind cut from as many stripes as a chunk has, or from a chunk that was found; where there is no place for one run
+ * more, from all of the run that they are in. False: there are none.
+ */
 static bool
 runs_make(StateAtNode *at, StateUse use)
 {
-	StateRun *stripes, run;
+	StateRun *stripes, run, left;
 
 	if (use == STATE_OVERFLOW)
 		return false;
-	runs_make_place(at);
 	stripes = run_of(at, STATE_STRIPES);
 	if (stripes == NULL)
 		stripes = run_of(at, STATE_FOUND);
 	if (stripes == NULL)
 		return false;
-	run_split(at, stripes, use, CHUNK_BYTES, &run);
-	runs_put(at, &run);
+	run_split(at, stripes, use, at->run_count < STATE_RUNS ? CHUNK_BYTES : run_bytes(stripes), &run);
+	runs_put(at, &run, &left);
+	assert(run_bytes(&left) == 0);
 	return true;
 }
 

@@ -54,9 +54,17 @@ extern bool place_is_free_node(const Tree *tree, uint32_t memory_node, const uin
 
 /*
  * Keeps a run for later nodes or blocks, beside others of its kind where it continues one. Where there are too many the shortest is
- * lost. Nothing may have been written to it that says less than that it is free.
+ * *left, which the caller gives to runs_left(); else *left is of no bytes. Nothing may have been written to it that says less than
+ * that it is free.
  */
-extern void runs_put(StateAtNode *at, const StateRun *run);
+extern void runs_put(StateAtNode *at, const StateRun *run, StateRun *left);
+/*
+ * Not under the spin lock. Puts the places of a run that runs_put() has left into the lists of free nodes, by a chain for each, or of
+ * blocks. Where the memory node does not answer they are lost until the next incarnation (reclaim.c).
+ */
+extern void runs_left(Tree *tree, uint32_t memory_node, StateRun *run);
+/* runs_put(), and runs_left(), not under the spin lock. */
+extern void runs_keep(Tree *tree, uint32_t memory_node, const StateRun *run);
 /*
  * Takes whole chunks for so many bytes, of which `use` is made, of those that were found before others, or fewer if there is no run
  * that long. False: there are none. Of chunks for blocks the caller marks the first line before it puts them back.

@@ -250,3 +250,5 @@ mutate cells_longer_than_a_packet test_cell_writes cells_of_write \
 	's/return capabilities->one_packet \/ g->cell_bytes;/return g->leaf_cells;/'
 mutate cell_live_before_it_is_whole test_cell_writes cells_write_ops \
 	's/ops\[1\] = ops\[0\];(.*)ops\[0\]\.length -= 8;/ops[1] = ops[0];$1ops[1].length = 8;/s; s/ops\[0\]\.offset \+= 8;\n\tops\[0\]\.buffer = node \+ word \+ 1;//'
+mutate new_leaves_of_a_lost_wave_stay test_lost_space leaf_ends \
+	's/leaf->siblings > 0 && leaf->status == TREE_RETRY &&/false \&\&/'

@@ -100,3 +100,9 @@ mutate split_told_behind test_predicate split_leaf \
 	's/\tsplit_announce\(tree, pointer, split\);\n(\tkey = .*?;\n\tstatus = split_write.*?;\n)/$1\tsplit_announce(tree, pointer, split);\n/'
 mutate parent_short_of_nodes_for_each_link test_insert_many=--mapped parent_split \
 	's/\t\tif \(!parent->short_of\)\n//'
+mutate new_node_of_a_lost_split_stays test_lost_space split_write \
+	's/\tif \(status == TREE_RETRY\)\n\t\tsplit_lost\(tree, pointer, split\);\n//'
+mutate new_parents_of_a_lost_wave_stay test_lost_space parents_insert \
+	's/\t\tparent_lost\(parents, &parents->parents\[i\]\);\n//'
+mutate linked_nodes_are_given_back test_lost_space split_is_undone \
+	's/ &&\s+header\[HEADER_GENERATION\] == generation//'

@@ -148,3 +148,15 @@ mutate last_stripes_end_lost test_allocate run_cut \
 	's/if \(run->use == STATE_OVERFLOW\)/if (false)/'
 mutate blocks_in_spare_of_nodes test_reclaim runs_make \
 	's/\tif \(use == STATE_OVERFLOW\)\n\t\treturn false;\n//'
+mutate runs_without_a_place_are_lost test_lost_space runs_left \
+	's/\t\tstatus = freed_put\(.*?\);/\t\t(void) level;/s'
+mutate blocks_without_a_place_are_lost test_lost_space run_to_blocks \
+	's/\t\tblocks_put\(.*?\);\n/\t\t(void) at;\n/s'
+mutate shortest_run_makes_place test_lost_space runs_make \
+	's/at->run_count < STATE_RUNS \? CHUNK_BYTES : run_bytes\(stripes\)/CHUNK_BYTES/'
+mutate chunks_lost_with_the_answer test_lost_space chunks_claim \
+	's/first < bytes \? first : at->untaken/first/; s/uint64_t bytes = .*?;//'
+mutate chunks_claimed_by_each test_lost_space chunks_claim \
+	's/ && !at->claimed//'
+mutate chunks_untaken_from_the_start "test_reclaim test_lost_space" extent_install \
+	's/past->extent == extent->offset \? past->next : extent->bytes/DIRECTORY_OTHER_BUMP/'
