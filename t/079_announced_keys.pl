@@ -100,6 +100,13 @@ for my $case (
 	cmp_ok($now - $before, '<', $what =~ /updates/ ? 12000 : 4000, "$what: few round trips a row");
 	$before = round_trips();
 }
+# The first of them meet an index that is one leaf.
+query('CREATE TABLE fresh (k bigint); CREATE UNIQUE INDEX fresh_k ON fresh USING sherman (k)');
+$before = round_trips();
+query('INSERT INTO fresh SELECT hashint8extended(i, 0) FROM generate_series(1, 20000) i ON CONFLICT DO NOTHING');
+cmp_ok(round_trips() - $before, '<', 2000, 'into an empty index: few round trips a row');
+is(query('SELECT count(*) FROM fresh'), '20000', 'all rows');
+is(check_index($node, 'fresh_k'), '0', 'it is whole');
 is_whole('behind them');
 
 # ---- The memory node is away when they go.

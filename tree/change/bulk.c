@@ -6,7 +6,7 @@
  * by long chains of WRITEs (bulk_write.c); every cell is written once. The separator in front of a leaf goes to
  * the open node of the next level as the leaf is opened, and so on upward. The root is written last, at its fixed
  * address, once all else is acknowledged; before that none of these nodes is part of the tree. A load that ends early leaves an empty
- * tree, whose extents are freed with it. Nothing is locked: no other process uses the tree.
+ * tree, whose extents are freed with it. Nothing but the root is locked: no other process uses the tree.
  */
 #include "tree/change/bulk_write.h"
 
@@ -533,7 +533,7 @@ tree_bulk_open(Tree *handle, const TreeWalPosition *wal, TreeBulk **bulk)
 	bulk_writes_begin(&b->writes, handle, b);
 	status = bulk_window(&b->writes, BULK_LEAVES, b->run_node, g->leaf_bytes, &b->window);
 	if (status == TREE_OK)
-		status = access_read_node(handle, handle->root, 0, client->image);
+		status = leaf_cache_read(handle, handle->root, client->image);
 	if (status == TREE_RETRY || (status == TREE_OK && leaf_live(g, client->image) != 0))
 		status = client_fail(client, TREE_INVALID, "a bulk load of a tree that is not empty");
 	if (status != TREE_OK)
@@ -588,23 +588,35 @@ tree_bulk_add(TreeBulk *bulk, const TreeKey *key)
 	return TREE_OK;
 }
 
-/* Writes the root, over the empty leaf: the last step, which makes all of it the tree. */
+/*
+ * Writes the root, over the empty leaf: the last step, which makes all of it the tree. Under its lock, as the empty leaf may
+ * be in the cache.
+ */
 static TreeStatus
 root_write(TreeBulk *bulk, const uint64_t *root)
 {
 	Tree *tree = bulk->tree;
 	uint32_t level = node_level(root);
-	FabricOp op = {.opcode = FABRIC_WRITE,
-	               .region = FABRIC_NODES,
-	               .length = node_bytes(&tree->geometry, level),
-	               .offset = pointer_offset(tree->root),
-	               .buffer = (uint64_t *) root};
+	uint32_t bytes = node_bytes(&tree->geometry, level);
+	uint64_t *image = tree->client->image;
+	LockHandle lock;
 	TreeStatus status;
 
 	assert(root[HEADER_SELF] == tree->root);
 	assert(root[HEADER_GENERATION] == bulk->root_generation);
-	/* No redo image: if this process dies here there is no tree. */
-	status = access_repeat(tree, pointer_memory_node(tree->root), &op, 1, "the root of a build");
+	do
+	{
+		/* No redo image: if this process dies here there is no tree. */
+		FabricOp ops[2] = {{.opcode = FABRIC_WRITE,
+		                    .region = FABRIC_NODES,
+		                    .length = bytes,
+		                    .offset = pointer_offset(tree->root),
+		                    .buffer = (uint64_t *) root}};
+
+		status = lock_and_read(tree, tree->root, tree_node_bytes(tree, tree->root, 0), image, &lock);
+		if (status == TREE_OK)
+			status = lock_write_and_release(tree, &lock, ops, 1, tree->root, root, bytes);
+	} while (status == TREE_RETRY);
 	if (status != TREE_OK)
 		return status;
 	tree->root_is_leaf = level == 0;

@@ -336,6 +336,19 @@ visit_read(Tree *tree, const Visit *visit)
 }
 
 /*
+ * Whether the root, of which the cache of inner nodes has nothing, is in that of leaves: the tree is one leaf, or has just
+ * grown, as whoever takes the leaf sees.
+ */
+static bool
+root_is_kept_leaf(Tree *tree, const Visit *visit)
+{
+	if (visit->parent != 0 || visit->fresh || !leaf_cache_has(tree, tree->root))
+		return false;
+	tree->root_is_leaf = true;
+	return true;
+}
+
+/*
  * Finds the child in the node of this visit, or, of a lookup, the leaf itself (visit->found). choice->level 0:
  * it is a leaf, hence the root; nothing else is set then.
  */
@@ -353,6 +366,11 @@ visit_node(Tree *tree, Visit *visit, const TreeBound *bound, const Path *path, C
 		status = cache_find_child(tree, visit->pointer, bound, choice, node);
 	if (status == TREE_RETRY)
 		status = search_within(tree, node, bound, path, choice);
+	if (status == TREE_NOT_FOUND && root_is_kept_leaf(tree, visit))
+	{
+		choice->level = 0;
+		return TREE_OK;
+	}
 	if (status == TREE_NOT_FOUND)
 		status = visit_offload(tree, visit, bound);
 	if (visit->found)

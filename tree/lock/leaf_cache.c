@@ -19,8 +19,9 @@
  *
  * A node becomes another one without its own lock only while it is linked from nowhere, and in another epoch of
  * its tree (quiesce.c), which is part of what a frame is found by; so is how often its memory node was fenced and
- * opened anew.  The root, which becomes an inner node where it is, is not kept, nor are leaves of trees with copies,
- * and what comes out of a frame is checked as what comes out of a READ is.
+ * opened anew.  The root, which becomes an inner node where it is, does so under its own lock: its image as a leaf is void
+ * from then on. Leaves of trees with copies are not kept, and what comes out of a frame is checked as what comes out of
+ * a READ is.
  *
  * Delayed admission: a leaf that was read pushes another one out with a probability only, so that leaves that are
  * read once do not push out hot ones.  A leaf that has a frame keeps it.  Frames are found and filled as those of
@@ -215,8 +216,7 @@ leaf_cache_key(const Tree *tree, uint64_t pointer)
 
 	/* Where a READ would get no answer the cache gives none, either. */
 	if (table == NULL || client->sections == 0 || tree->replicas != NULL ||
-	    pointer_address(pointer) == tree->root || tree->geometry.leaf_bytes > table->longest ||
-	    node >= client->options.nodes ||
+	    tree->geometry.leaf_bytes > table->longest || node >= client->options.nodes ||
 	    (client->options.endpoints[node] == NULL && (client->vouched & 1ull << node) == 0) ||
 	    !node_is_open(client->shared, node) || !node_is_kept(client->shared, node) ||
 	    (client->doubt & 1ull << node) != 0)
@@ -627,7 +627,7 @@ leaf_image_renew(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t b
 {
 	LeafKey key;
 
-	if (image == NULL || node_level(image) != 0 || bytes != tree->geometry.leaf_bytes)
+	if (image == NULL || node_level(image) != 0 || bytes < tree->geometry.leaf_bytes)
 		return;
 	key = leaf_cache_key(tree, pointer);
 	image_offer(tree, &key, image, true);

@@ -202,6 +202,15 @@ word_take_over(Tree *tree, LockHandle *lock, LockWaiter *waiter)
 	return TREE_OK;
 }
 
+/* Whether a node of which so much is read is a leaf, as far as one knows. */
+static bool
+node_is_leaf(const Tree *tree, uint64_t pointer, uint32_t bytes)
+{
+	if (pointer_address(pointer) == tree->root)
+		return tree->root_is_leaf;
+	return bytes == tree->geometry.leaf_bytes;
+}
+
 /* Reads the locked node, unless that was done or the cache has it, and checks it. Not TREE_OK: the lock is released. */
 static TreeStatus
 node_read_locked(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes, uint64_t *image, bool read)
@@ -213,7 +222,7 @@ node_read_locked(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes,
 	TreeStatus released;
 
 	assert(lock->held);
-	if (!read && bytes == tree->geometry.leaf_bytes)
+	if (!read && node_is_leaf(tree, pointer, bytes))
 		read = leaf_cache_take_locked(tree, pointer, image);
 	for (int attempt = 0; attempt < LOCKED_READ_ATTEMPTS && torn < LOCKED_TORN_READS && verdict == NODE_TORN;
 	     attempt++)

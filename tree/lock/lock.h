@@ -176,7 +176,7 @@ extern bool leaf_cache_lacks(const Tree *tree, uint64_t pointer);
  *
  * Before the owner reads the leaf: true if the cache has it. `image`, tree->geometry.leaf_bytes long, is what a READ
  * would return, has passed node_check(), and stays current until the owner writes the leaf. False: the leaf must be
- * READ, as it is not cached, or may not be (the root, trees with replicas, memory nodes that this host maps).
+ * READ, as it is not cached, or may not be (trees with replicas, memory nodes that this host maps).
  */
 extern bool leaf_image_take(Tree *tree, uint64_t pointer, uint64_t *image);
 

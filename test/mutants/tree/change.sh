@@ -10,6 +10,8 @@ mutate bulk_forgets_images test_bulk bulk_send \
 	's/status = bulk_window_end/status = kind == BULK_IMAGES ? TREE_OK : bulk_window_end/'
 mutate bulk_root_before_the_rest test_bulk_wave bulk_complete \
 	's/if \(status == TREE_OK\)\n\t\tstatus = bulk_send\(&bulk->writes\);//; s/return TREE_OK;\n\}$/return status;\n}/'
+mutate bulk_leaves_the_empty_leaf_cached test_leaf_cache bulk.c:root_write \
+	's/status = lock_and_read\(.*?root, bytes\);/status = access_repeat(tree, pointer_memory_node(tree->root), ops, 1, "the root"); (void) lock; (void) image;/s'
 mutate bulk_lost_and_not_repeated test_bulk_wave windows_send \
 	's/status = window_send\(writes, window\);/window_empty(window), status = TREE_OK;/'
 mutate bulk_windows_go_one_by_one test_bulk_wave bulk_window_end \

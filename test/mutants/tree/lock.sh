@@ -18,8 +18,6 @@ mutate group_gets_two_places test_leaf_cache place_give \
 	's/if \(leaf_image\(table, number\) != NULL\)/if (*place == LEAF_PLACE_BEGUN)/; s/LEAF_PLACE_BEGUN, false, __ATOMIC_SEQ_CST,\n\s+__ATOMIC_RELAXED\)\)/LEAF_PLACE_BEGUN, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) \&\& false)/'
 mutate places_outlive_their_cache test_leaf_cache leaf_cache_shared_reset \
 	's/\ttable->places = 0;\n//'
-mutate image_of_the_root_kept test_leaf_cache leaf_cache_key \
-	's/pointer_address\(pointer\) == tree->root \|\| //'
 mutate closed_node_answered_for test_leaf_cache leaf_cache_key \
 	's/!node_is_open\(client->shared, node\) \|\| //'
 mutate long_leaf_kept test_leaf_cache leaf_cache_key \
@@ -69,7 +67,7 @@ mutate read_before_lock sim_torture word_try \
 mutate lost_lock_read_all_the_same sim_explore word_try \
 	's/\*won = \*read = false;/*won = false;/; s/\*read = \*won && with_read;/*read |= with_read;/'
 mutate locked_leaf_is_read test_leaf_cache node_read_locked \
-	's/\tif \(!read && bytes == tree->geometry.leaf_bytes\)\n\t\tread = leaf_cache_take_locked\(.*?\);\n//'
+	's/\tif \(!read && node_is_leaf\(tree, pointer, bytes\)\)\n\t\tread = leaf_cache_take_locked\(.*?\);\n//'
 mutate torn_means_not_found test_damage node_read_locked \
 	's/return client_fail\(client, TREE_DAMAGED, "node %016llx of tree %016llx is torn.*?;/return TREE_NOT_FOUND;/s'
 mutate torn_is_believed_under_lock test_damage node_read_locked \
