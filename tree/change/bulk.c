@@ -54,6 +54,8 @@ struct TreeBulk
 	uint64_t run_end;
 	uint64_t run_generation;
 	uint64_t run_bytes; /* to ask for next time */
+	/* Bytes of runs, of each memory node; one that had no room counts as if it had given them. */
+	uint64_t taken[TREE_MAX_NODES];
 
 	BulkWrites writes;
 	BulkWindow *window; /* that the open leaf lies in */
@@ -328,6 +330,35 @@ run_size(TreeBulk *bulk, uint64_t *run, uint64_t *extent)
 		*extent = EXTENT_MAX_BYTES;
 }
 
+/* Whether a memory node may be asked for a run: it is there, or without it there is no tree. */
+static bool
+node_may_give(const Tree *tree, uint32_t memory_node)
+{
+	return node_is_open(tree->client->shared, memory_node) || memory_node == tree_home(tree->root);
+}
+
+/*
+ * The memory node that has given the least so far, of several the next in turn: what one has room for may be shorter than what
+ * was asked for.
+ */
+static uint32_t
+node_in_turn(const TreeBulk *bulk)
+{
+	uint32_t nodes = bulk->tree->client->options.nodes;
+	uint32_t first = (bulk->run_node + (bulk->run_end != 0)) % nodes;
+	uint32_t least = nodes;
+
+	for (uint32_t i = 0; i < nodes; i++)
+	{
+		uint32_t other = (first + i) % nodes;
+
+		if (node_may_give(bulk->tree, other) && (least == nodes || bulk->taken[other] < bulk->taken[least]))
+			least = other;
+	}
+	assert(least < nodes);
+	return least;
+}
+
 /* Takes the next run, from the memory nodes in turn; from any that has room and answers if need be. */
 static TreeStatus
 run_next(TreeBulk *bulk)
@@ -335,18 +366,20 @@ run_next(TreeBulk *bulk)
 	Tree *tree = bulk->tree;
 	uint32_t nodes = tree->client->options.nodes;
 	TreeStatus status = TREE_MEMORY_FULL;
+	uint32_t first = node_in_turn(bulk);
 	uint64_t run, extent;
 
 	assert(bulk->run_next == bulk->run_end);
 	run_size(bulk, &run, &extent);
 	for (uint32_t i = 0; i < nodes && (status == TREE_MEMORY_FULL || status == TREE_UNREACHABLE); i++)
 	{
-		uint32_t memory_node = tree_source(tree, (bulk->run_node + (bulk->run_end != 0) + i) % nodes);
+		uint32_t memory_node = tree_source(tree, (first + i) % nodes);
 		uint64_t bytes = run;
 
-		if (!node_is_open(tree->client->shared, memory_node) && memory_node != tree_home(tree->root))
+		if (!node_may_give(tree, memory_node))
 			continue;
 		status = allocate_run(tree, memory_node, extent, &bytes, &bulk->run_next, &bulk->run_generation);
+		bulk->taken[memory_node] += bytes;
 		if (status != TREE_OK)
 			continue;
 		assert(bytes > 0 && bytes % FABRIC_STRIPE_BYTES == 0);
