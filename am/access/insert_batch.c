@@ -33,6 +33,7 @@
 #include "am/access/insert_entry.h"
 #include "am/index/announced.h"
 #include "am/keys/key_layout.h"
+#include "am/nodes/nodes.h"
 
 /* Keys that a batch has room for at first; it doubles. */
 #define ROOM_FIRST 32
@@ -516,13 +517,14 @@ may_wait_on_condition(Relation heap)
 }
 
 /*
- * Whether a check may be of use that comes before its entry: the key can be announced, and no leaf is unverified, whose healing may wait for
- * the entry of a row that is there.
+ * Whether a check may be of use that comes before its entry: there are round trips to be spared, as without them a check, an announcement and
+ * an entry of each row cost more than an entry that is added if it is alone; the key can be announced; and no leaf is unverified, whose
+ * healing may wait for the entry of a row that is there.
  */
 static bool
 announced_may_wait(const ShermanIndex *opened)
 {
-	return opened->keys->exact && !sherman_is_healing(&opened->meta);
+	return sherman_round_trip_us() > 0 && opened->keys->exact && !sherman_is_healing(&opened->meta);
 }
 
 bool

@@ -46,9 +46,9 @@ mutate unique_entries_wait_while_healing t/079_unique_batches unique_may_wait \
 	's/\tif \(sherman_is_healing\(&opened->meta\)\)\n\t\treturn false;\n//'
 mutate serializable_entries_wait specs/insert-batches insert_batch_allowed \
 	's/ && !IsolationIsSerializable\(\) &&/ \&\&/'
-mutate announced_keys_not_looked_at_by_checks specs/announced-keys find_conflict \
+mutate announced_keys_not_looked_at_by_checks far:specs/announced-keys find_conflict \
 	's/= look_at_announced\(look\);/= look->row == NULL ? look_at_announced(look) : FOUND_NOTHING;/'
-mutate announced_keys_not_looked_for_by_adders specs/announced-keys key_part_add \
+mutate announced_keys_not_looked_for_by_adders far:specs/announced-keys key_part_add \
 	's/likely\(!is_announced\(parts, key\)\)/(parts != NULL || !is_announced(parts, key))/'
 mutate aborted_writers_keys_checked t/079_announced_keys look_at_announced \
 	's/ && TransactionIdIsInProgress\(rows\[i\]\.writer\)\)/)/'
@@ -56,7 +56,7 @@ mutate aborted_writers_keys_scanned t/079_announced_keys return_announced \
 	's/!TransactionIdIsInProgress\(row->writer\)/!TransactionIdIsValid(row->writer)/'
 mutate announced_keys_stay t/079_announced_keys insert_batch.c:empty \
 	's/\tif \(batch->places != NULL\)\n/\tif (batch->places != NULL \&\& batch->count == 0)\n/'
-mutate entries_of_rows_taken_back_wait specs/announced-keys insert_batch_take_back \
+mutate entries_of_rows_taken_back_wait far:specs/announced-keys insert_batch_take_back \
 	's/if \(ends_with\(batch, heap, tid\)\)/if (ends_with(batch, heap, tid) \&\& tid == NULL)/'
 mutate entries_wait_for_others_arbiters specs/insert-batches conflicts_are_ours \
 	's/\t\t\treturn false;/\t\t\tcontinue;/'
