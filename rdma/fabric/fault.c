@@ -23,6 +23,8 @@
 
 /* One in so many gaps between two pieces of a torn operation gives the processor away. */
 #define YIELD_CHANCE 4u
+/* For each so many nanoseconds that it took one of the next such gaps does not: else a busy machine is all that the test waits for. */
+#define YIELD_NS 20000u
 
 /* The rest of a chain that is to arrive late. WRITE data are copies, for the caller has its buffers back. */
 typedef struct LateChain
@@ -39,7 +41,8 @@ typedef struct FaultState
 	uint32_t flags_below; /* the capabilities that the layer hides */
 	uint64_t random;
 	uint64_t operations;
-	LateChain *late; /* only with late_operation */
+	uint64_t yields_spared; /* the next yields, which are left out */
+	LateChain *late;        /* only with late_operation */
 } FaultState;
 
 /* The next random number of the plan (splitmix64). */
@@ -86,6 +89,25 @@ tear_unit(const FaultState *fault)
 	return fault->plan.tear_words ? (uint32_t) sizeof(uint64_t) : LINE_BYTES;
 }
 
+/*
+ * Lets other processes see what is torn. Where many others want to run it lasts for milliseconds; then the next ones are left
+ * out, as processes are interrupted there without them.
+ */
+static void
+yield(FaultState *fault)
+{
+	uint64_t began;
+
+	if (fault->yields_spared > 0)
+	{
+		fault->yields_spared--;
+		return;
+	}
+	began = fabric_now();
+	sched_yield();
+	fault->yields_spared = (fabric_now() - began) / YIELD_NS;
+}
+
 /* Runs a READ or WRITE piece by piece, in random order. */
 static FabricStatus
 run_torn(FabricEndpoint *endpoint, const FabricOp *op)
@@ -103,7 +125,7 @@ run_torn(FabricEndpoint *endpoint, const FabricOp *op)
 			return status;
 		pieces[chosen] = pieces[left - 1];
 		if (left > 1 && next_random(fault) % YIELD_CHANCE == 0)
-			sched_yield();
+			yield(fault);
 	}
 	return FABRIC_OK;
 }
