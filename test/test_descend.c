@@ -118,7 +118,9 @@ test_requests(void **state)
 	request.norm_length = 9;
 	must_refuse(request, FABRIC_RANGE);
 	request = good;
-	request.cell_bytes = 24;
+	request.cell_bytes = 20;
+	must_refuse(request, FABRIC_RANGE);
+	request.cell_bytes = 72;
 	must_refuse(request, FABRIC_RANGE);
 	request = good;
 	request.norm_bytes = 16;
