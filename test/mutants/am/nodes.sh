@@ -3,7 +3,7 @@
 mutate torn_lines_called_atomic sql/views sherman_capabilities_text \
 	's/capabilities->flags & FABRIC_CAP_LINE_ATOMIC \?/capabilities->flags == 0 ?/'
 mutate vouched_for_unheard t/082_lazy_connections sherman_node_is_heard \
-	's/monotonic_us\(\) - heard < HEARD_LATELY_MS \* UINT64CONST\(1000\)/true/'
+	's/sherman_monotonic_us\(\) - heard < HEARD_LATELY_MS \* UINT64CONST\(1000\)/true/'
 mutate vouched_for_by_the_refused t/082_lazy_connections sherman_connection_vouch \
 	's/mine->failure\[0\] != .\\0. \|\|/false ||/'
 mutate cancel_is_no_answer t/082_lazy_connections sherman_report \
