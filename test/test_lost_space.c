@@ -127,6 +127,31 @@ test_taken_ahead(void **state)
 	tree_close(tree);
 }
 
+/* A handle that is closed while its process has no connection, or may not use it, makes none for what it has taken ahead. */
+static void
+test_no_connection(void **state)
+{
+	FabricEndpoint *endpoints[MANY_NODES];
+	Tree *tree = many_tree(&narrow);
+
+	scatter(tree, 1200);
+	require_ok(spare_fill(tree, 0, SPARE_LEAVES));
+	for (int i = 0; i < MANY_NODES; i++)
+	{
+		endpoints[i] = client.tree->options.endpoints[i];
+		client.tree->options.endpoints[i] = NULL;
+	}
+	tree_close(tree);
+	for (int i = 0; i < MANY_NODES; i++)
+	{
+		assert_null(client.tree->options.endpoints[i]);
+		client.tree->options.endpoints[i] = endpoints[i];
+	}
+	tree = many_open(&client);
+	assert_true(lost_bytes(tree) > 0);
+	tree_close(tree);
+}
+
 /* ---- runs that find no place ---- */
 
 /* Nodes and whole stripes that come back apart from each other, more than there are places for runs; all of it is taken again. */
@@ -287,9 +312,10 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_taken_ahead), cmocka_unit_test(test_apart),
-		cmocka_unit_test(test_no_place),    cmocka_unit_test(test_blocks_apart),
-		cmocka_unit_test(test_claimed),     cmocka_unit_test(test_lost_chains),
+		cmocka_unit_test(test_taken_ahead),  cmocka_unit_test(test_no_connection),
+		cmocka_unit_test(test_apart),        cmocka_unit_test(test_no_place),
+		cmocka_unit_test(test_blocks_apart), cmocka_unit_test(test_claimed),
+		cmocka_unit_test(test_lost_chains),
 	};
 
 	return cmocka_run_group_tests(tests, many_start, fixture_stop);

@@ -102,11 +102,15 @@ run_to_blocks(Tree *tree, StateAtNode *at, StateRun *run)
 	spin_unlock(&tree->state->spin);
 }
 
-/* Whether a chain to the memory node may be tried: none is where that is known to be in vain. */
+/*
+ * Whether a chain to the memory node may be tried: none is where that is known to be in vain, and a process that ends does not
+ * connect anew.
+ */
 static bool
 place_answers(const TreeClient *client, uint32_t memory_node)
 {
-	return node_is_open(client->shared, memory_node) && (client->doubt & 1ull << memory_node) == 0;
+	return client->options.endpoints[memory_node] != NULL && node_is_open(client->shared, memory_node) &&
+	       (client->doubt & 1ull << memory_node) == 0;
 }
 
 void
