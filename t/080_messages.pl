@@ -59,6 +59,8 @@ if ($node->safe_psql('postgres', 'SHOW server_version_num') < 180000)
 
 	like(told('ALTER TABLE referring ADD FOREIGN KEY (k) REFERENCES referenced'), $refused, 'a foreign key that references a sherman key');
 	like(told('CREATE TABLE other (k int REFERENCES referenced)'), $refused, 'the same in CREATE TABLE');
+	like(told('SET sherman.constraints = on; CREATE TABLE other (k int REFERENCES referenced)'), qr/0A000: .*HINT:  With sherman\.constraints = off keys are made btree's\./s,
+		'a program that makes its tables by itself, under the setting');
 	like(told('DO $$BEGIN CREATE TABLE other (k int REFERENCES referenced); EXCEPTION WHEN feature_not_supported THEN RAISE NOTICE \'caught\'; END$$'),
 		qr/NOTICE:  00000: caught/, 'it can be caught');
 	$node->safe_psql('postgres', 'ALTER TABLE referenced DROP CONSTRAINT referenced_pkey, ADD PRIMARY KEY (k) WITH (sherman = off); ALTER TABLE referring ADD FOREIGN KEY (k) REFERENCES referenced');

@@ -311,7 +311,11 @@ sherman_explain_error(Node *statement)
 		return;
 	FlushErrorState();
 	error->sqlerrcode = ERRCODE_FEATURE_NOT_SUPPORTED;
-	error->hint = "Drop the referenced constraint or index, and make it btree's: ALTER TABLE ... DROP CONSTRAINT ..., ADD PRIMARY "
+	/* Programs that make their tables themselves would have the next key be ours again. */
+	error->hint = sherman_constraints ?
+		"With sherman.constraints = off keys are made btree's. Make a referenced one that is there btree's: ALTER TABLE ... DROP "
+		"CONSTRAINT ..., ADD PRIMARY KEY (...) WITH (sherman = off)." :
+		"Drop the referenced constraint or index, and make it btree's: ALTER TABLE ... DROP CONSTRAINT ..., ADD PRIMARY "
 		"KEY (...) WITH (sherman = off).";
 	ReThrowError(error);
 }
