@@ -128,7 +128,8 @@ wait_hook(void *argument, const int *descriptors, int count, int milliseconds)
 	pgstat_report_wait_start(sherman_wait_event(SHERMAN_WAIT_MEMORY_NODE));
 	ready = poll(polled, count, Min(milliseconds, WAIT_SLICE_MS));
 	pgstat_report_wait_end();
-	if (unlikely(sherman_traffic_measured > 0))
+	/* Behind each sleep for a connection worker it is asked without one whether to stop. */
+	if (unlikely(sherman_traffic_measured > 0) && milliseconds > 0)
 		connection.waited_us += now_us(argument) - now;
 	/* What was answered is over. */
 	connection.wait_ended = ready > 0 ? 0 : now_us(argument);
