@@ -109,6 +109,18 @@ my $lookup = 'SELECT k FROM rows WHERE other = 15000';
 like(session('SET enable_bitmapscan = off', 'SELECT k FROM rows WHERE other = 5000', "EXPLAIN ($analyze) $lookup"),
 	qr/Sherman: leaf cache hits=0 misses=1, round trips=[12], bytes read=[1-9]\d* written=0$/m, 'a lookup of a leaf that is not: a round trip for it, and perhaps for an inner node');
 
+# A bitmap scan reads all leaves of a range together from the first on, where another scan begins with one and doubles.
+sub range_trips
+{
+	my ($setting, $range) = @_;
+
+	return (split / /, traffic(session($setting, 'SELECT k FROM rows WHERE other = 1', "EXPLAIN ($analyze) SELECT k FROM rows WHERE other $range")))[2];
+}
+my $whole = range_trips('SET enable_indexscan = off', 'BETWEEN 2000 AND 7000');
+my $begun = range_trips('SET enable_bitmapscan = off', 'BETWEEN 9000 AND 14000');
+note("round trips of a range: $whole by a bitmap scan, $begun by an index scan");
+cmp_ok($whole + 3, '<=', $begun, 'a bitmap scan reads on to its end');
+
 # ---- who is not to see it
 
 like(session('SET enable_bitmapscan = off', "EXPLAIN (ANALYZE, BUFFERS) $one"), qr/Sherman: .* written=0, wait time=\d+\.\d{3}$/m, 'with TIMING, the time too');

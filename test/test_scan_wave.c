@@ -86,6 +86,56 @@ test_deep(void **state)
 	tree_close(tree);
 }
 
+/* Entries between the two numbers, and what it cost; `known`: the scan is told that it goes on to the stop. */
+static uint64_t
+range_costs(Tree *tree, uint64_t from, uint64_t to, bool known)
+{
+	TreeKey low = number_key(from, 0), high = number_key(to, 0);
+	uint64_t before;
+	TreeBound start, stop;
+	TreeScan *scan;
+	const TreeBatch *batch;
+	TreeStatus status;
+	uint64_t entries = 0;
+
+	bound_of_key(&tree->geometry, &low, &start);
+	bound_of_key(&tree->geometry, &high, &stop);
+	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
+	before = client.tree->counters.round_trips;
+	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, &start, &stop), TREE_OK);
+	if (known)
+		tree_scan_to_the_stop(scan);
+	while ((status = tree_scan_next(scan, &batch)) == TREE_OK)
+		entries += (uint64_t) batch->count;
+	assert_int_equal(status, TREE_END);
+	assert_int_equal(entries, to - from);
+	tree_scan_close(scan);
+	return client.tree->counters.round_trips - before;
+}
+
+/* A scan that is known to go on to its stop: the first leaf, one wave for each parent, and no leaf beyond. */
+static void
+test_to_the_stop(void **state)
+{
+	Tree *tree = many_tree(&narrow);
+	uint64_t leaf_reads, chains[2];
+
+	many_insert(tree, MANY_ASCENDING, 0, ENTRIES, 4000);
+	(void) range_costs(tree, 10, ENTRIES - 10, false);
+	leaf_reads = client.tree->counters.leaf_reads;
+	for (int known = 0; known < 2; known++)
+	{
+		chains[known] = range_costs(tree, 1000, 3000, known != 0);
+		assert_in_range(client.tree->counters.leaf_reads - leaf_reads, 2000 / 60, 2000 / 40 + 3);
+		leaf_reads = client.tree->counters.leaf_reads;
+	}
+	print_message("%llu chains of a range, %llu to the stop\n", (unsigned long long) chains[0],
+	              (unsigned long long) chains[1]);
+	assert_true(chains[1] + 3 <= chains[0]);
+	assert_in_range(chains[1], 2, 7);
+	tree_close(tree);
+}
+
 /*
  * Whatever chain is lost, the leaves of its wave are read again: what was inserted since they were read last, into the same
  * buffers, is met.
@@ -314,8 +364,9 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_check), cmocka_unit_test(test_deep),       cmocka_unit_test(test_lost),
-		cmocka_unit_test(test_seeks), cmocka_unit_test(test_seeks_lost), cmocka_unit_test(test_seeks_merge),
+		cmocka_unit_test(test_check),       cmocka_unit_test(test_deep),  cmocka_unit_test(test_to_the_stop),
+		cmocka_unit_test(test_lost),        cmocka_unit_test(test_seeks), cmocka_unit_test(test_seeks_lost),
+		cmocka_unit_test(test_seeks_merge),
 	};
 
 	if (argc > 1 && strcmp(argv[1], "--network") == 0)

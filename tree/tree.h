@@ -328,6 +328,8 @@ extern void tree_scan_close(TreeScan *scan);
  */
 extern TreeStatus tree_scan_seek(TreeScan *scan, TreeDirection direction, const TreeBound *start,
                                  const TreeBound *stop);
+/* Behind the seek: the caller will read on to the stop.  So leaves up to there are read together from the first on. */
+extern void tree_scan_to_the_stop(TreeScan *scan);
 
 /*
  * For many seeks one after the other: announces where one of the next will start, in the order in which they will come,

@@ -416,6 +416,9 @@ seek(IndexScanDesc scan, ScanDirection direction, const TreeScanPosition *resume
 								stop);
 	if (status != TREE_OK)
 		report_status(scan, status);
+	/* A bitmap scan reads all that there is, unless it skips. */
+	if (state->tids != NULL && state->skip == NULL)
+		tree_scan_to_the_stop(state->tree_scan);
 	state->sought = true;
 	state->last = false;
 	state->batch_direction = direction;

@@ -194,15 +194,21 @@ ahead_choose(TreeScan *scan, uint32_t place)
 	parent->hint = place;
 }
 
-/* Where the leaves that are chosen go. */
+/* Where the leaves that are chosen go: without memory for so many it is the first of them. */
 static void
 ahead_images(TreeScan *scan)
 {
-	const uint32_t bytes = scan->tree->geometry.leaf_bytes;
+	const NodeGeometry *g = &scan->tree->geometry;
+	const uint32_t bytes = g->leaf_bytes;
 	ScanAhead *ahead = &scan->ahead;
-	uintptr_t deep = ((uintptr_t) scan->deep + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1);
+	uintptr_t deep;
 
-	assert(ahead->count <= TREE_PREFETCH_MAX || scan->deep != NULL);
+	if (ahead->count > TREE_PREFETCH_MAX && scan->deep == NULL)
+		scan->deep = client_allocate_beside(scan->tree->client, scan, g->inner_cells * bytes + LINE_BYTES);
+	deep = ((uintptr_t) scan->deep + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1);
+
+	if (ahead->count > TREE_PREFETCH_MAX && scan->deep == NULL)
+		ahead->count = TREE_PREFETCH_MAX;
 	for (int i = 0; i < ahead->count; i++)
 		ahead->images[i] = scan->deep == NULL ? scan->buffers[i] : (uint64_t *) (deep + (size_t) i * bytes);
 }
@@ -221,11 +227,7 @@ ahead_deepen(TreeScan *scan)
 		scan->depth = scan->depth > 1 ? scan->depth / 2 : 1;
 		return;
 	}
-	if (scan->depth == TREE_PREFETCH_MAX && scan->deep == NULL)
-		scan->deep = client_allocate_beside(
-			scan->tree->client, scan,
-			scan->tree->geometry.inner_cells * scan->tree->geometry.leaf_bytes + LINE_BYTES);
-	if (scan->depth < TREE_PREFETCH_MAX || (scan->depth < READ_AHEAD_MAX && scan->deep != NULL))
+	if (scan->depth < READ_AHEAD_MAX)
 		scan->depth = read_ahead_deepen(scan->depth);
 }
 
@@ -251,8 +253,8 @@ ahead_read(TreeScan *scan)
 		return client_fail(scan->tree->client, TREE_DAMAGED, "node %llx: the root is its child",
 		                   (unsigned long long) scan->parent.pointer);
 	}
-	leaves_mark(scan, ahead->pointers, ahead->count);
 	ahead_images(scan);
+	leaves_mark(scan, ahead->pointers, ahead->count);
 	status =
 		leaf_cache_read_leaves(scan->tree, ahead->pointers, ahead->count, ahead->images, ahead->verdicts);
 	if (status != TREE_OK)
@@ -809,6 +811,13 @@ tree_scan_seek(TreeScan *scan, TreeDirection direction, const TreeBound *start, 
 	else
 		bound_of_end(g, direction == TREE_BACKWARD, &scan->start);
 	return TREE_OK;
+}
+
+void
+tree_scan_to_the_stop(TreeScan *scan)
+{
+	assert(scan->sought && !scan->begun);
+	scan->depth = READ_AHEAD_MAX;
 }
 
 /* Whether the entries are ones that rows can have: callers go to the table with them. */

@@ -8,3 +8,5 @@ mutate other_values_taken_for_the_same sql/skip same_values \
 	's/return false;/break;/'
 mutate searches_not_counted sql/skip am/scan/scan.c:seek \
 	's/\t\tcompat_count_search\(scan\);\n//'
+mutate bitmap_begins_with_one_leaf t/082_explain scan.c:seek \
+	's/state->tids != NULL && state->skip == NULL/state->tids != NULL \&\& state->tids == NULL/'

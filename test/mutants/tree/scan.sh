@@ -76,7 +76,7 @@ mutate scan_reads_beyond_stop test_scan worth_reading \
 mutate scan_reads_nothing_ahead test_scan ahead_deepen \
 	's/scan->depth = read_ahead_deepen\(scan->depth\);/scan->depth = 1;/'
 mutate scan_waves_are_shallow test_scan_wave ahead_deepen \
-	's/\(scan->depth < READ_AHEAD_MAX && scan->deep != NULL\)/false/'
+	's/scan->depth < READ_AHEAD_MAX/scan->depth < TREE_PREFETCH_MAX/'
 mutate leaves_ahead_not_marked test_predicate scan.c:ahead_read \
 	's/\tleaves_mark\(scan, ahead->pointers, ahead->count\);\n//'
 mutate scan_wants_its_fence test_merge target_compare \
