@@ -58,8 +58,10 @@ extent_bytes_of(int order, bool expect, uint64_t *waits)
 		many_verify(tree, order, ENTRIES);
 	assert_int_equal(tree_estimate(tree, &statistics), TREE_OK);
 	tree_close(tree);
-	print_message("%llu waits, %llu bytes\n", (unsigned long long) *waits,
-	              (unsigned long long) statistics.extent_bytes);
+	print_message("%llu waits, %llu bytes of %llu\n", (unsigned long long) *waits,
+	              (unsigned long long) statistics.node_bytes, (unsigned long long) statistics.extent_bytes);
+	if (expect && !format.postings)
+		assert_true(statistics.extent_bytes <= statistics.node_bytes + 2 * MANY_NODES * EXTENT_MIN_BYTES);
 	return statistics.extent_bytes;
 }
 

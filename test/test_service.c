@@ -199,6 +199,13 @@ test_wanted_extents(void **state)
 		assert_true(header.bump >= extent.bytes && header.bump < extent.bytes + CHUNK_BYTES);
 		assert_int_equal(header.bump % CHUNK_BYTES, DIRECTORY_OTHER_BUMP);
 	}
+	/* All that is foreseen, of a tree that would get more. */
+	assert_true(extent.tree_bytes > 12 * MEGABYTE);
+	assert_int_equal(directory_extent_wanted(client.tree, 0, record.tree, 0, extent.extents,
+	                                         EXTENT_MIN_BYTES | DIRECTORY_WANTED_ALL, &extent),
+	                 TREE_OK);
+	assert_int_equal(extent.bytes, 2 * EXTENT_MIN_BYTES);
+	assert_int_equal(extent.whole, 1);
 	/* One of which chunks are taken. */
 	assert_int_equal(directory_extent(client.tree, 0, record.tree, 0, extent.extents, &extent), TREE_OK);
 	assert_int_equal(extent.whole, 0);

@@ -244,6 +244,43 @@ level_open(TreeBulk *bulk, uint32_t level)
 	return TREE_OK;
 }
 
+/* ---- what is foreseen ---- */
+
+/*
+ * What the leaves take that are still to come and have no place yet, if they are filled as those so far, of which the last one is full but
+ * not counted yet; 0: that is not known.
+ */
+static uint64_t
+leaves_foreseen(const TreeBulk *bulk)
+{
+	uint64_t leaf_bytes = bulk->tree->geometry.leaf_bytes;
+	uint64_t bytes, places = bulk->run_end - bulk->run_next;
+
+	if (bulk->expected < bulk->entries || bulk->leaf_count == 0)
+		return 0;
+	bytes = ((bulk->expected - bulk->entries) * (bulk->leaf_count + 1) / bulk->entries + 1) * leaf_bytes;
+	return bytes > places + leaf_bytes ? bytes - places : leaf_bytes;
+}
+
+/*
+ * The extent that is asked for if there is no memory left: a memory node's share of what is foreseen, with the inner nodes above; 0: it
+ * is not known.
+ */
+static uint64_t
+extent_foreseen(const TreeBulk *bulk, uint64_t least)
+{
+	uint64_t share = leaves_foreseen(bulk) / allocate_shares(bulk->tree);
+	uint64_t extent;
+
+	if (share == 0)
+		return 0;
+	if (share < least)
+		share = least;
+	extent =
+		share + (share / bulk->tree->geometry.leaf_bytes / bulk->inner_fill + 1) * INNER_BYTES + CHUNK_BYTES;
+	return extent < EXTENT_MAX_BYTES ? extent : EXTENT_MAX_BYTES;
+}
+
 /*
  * Adds the downlink of a new node of level - 1 to `level`, with the separator before it (NULL: the first of its
  * level). A node that is full is closed, its successor's downlink is added one level up, and so on.
@@ -273,12 +310,14 @@ level_add(TreeBulk *bulk, uint32_t level, const uint64_t *separator, uint64_t ch
 		assert(separator != NULL);
 		if (open->pointer == 0)
 		{
-			status = allocate_node(bulk->tree, bulk->run_node, level, &open->pointer, &open->generation);
+			status = allocate_node_foreseen(bulk->tree, bulk->run_node, level, extent_foreseen(bulk, 0),
+			                                &open->pointer, &open->generation);
 			if (status == TREE_OK)
 				status = level_add(bulk, level + 1, NULL, open->pointer);
 		}
 		if (status == TREE_OK)
-			status = allocate_node(bulk->tree, bulk->run_node, level, &pointer, &generation);
+			status = allocate_node_foreseen(bulk->tree, bulk->run_node, level, extent_foreseen(bulk, 0),
+			                                &pointer, &generation);
 		if (status == TREE_OK)
 			status = inner_write(bulk, level, separator, pointer);
 		if (status != TREE_OK)
@@ -292,26 +331,12 @@ level_add(TreeBulk *bulk, uint32_t level, const uint64_t *separator, uint64_t ch
 
 /* ---- leaves ---- */
 
-/* What the leaves that are still to come take, if they are filled as those so far; 0: that is not known. */
-static uint64_t
-leaves_foreseen(const TreeBulk *bulk)
-{
-	if (bulk->expected <= bulk->entries || bulk->leaf_count == 0)
-		return 0;
-	return ((bulk->expected - bulk->entries) * bulk->leaf_count / bulk->entries + 1) *
-	       bulk->tree->geometry.leaf_bytes;
-}
-
-/*
- * The length of the next run, and of the extent that is asked for if there is no memory left: its share of what is foreseen, with the
- * inner nodes above.
- */
+/* The length of the next run, and of the extent that is asked for if there is no memory left. */
 static void
 run_size(TreeBulk *bulk, uint64_t *run, uint64_t *extent)
 {
 	uint64_t foreseen = leaves_foreseen(bulk);
 	uint64_t shares = allocate_shares(bulk->tree);
-	uint64_t share = foreseen / shares;
 
 	*run = bulk->run_bytes;
 	*extent = 0;
@@ -322,12 +347,7 @@ run_size(TreeBulk *bulk, uint64_t *run, uint64_t *extent)
 	       FABRIC_STRIPE_BYTES;
 	if (*run > RUN_LAST_BYTES)
 		*run = RUN_LAST_BYTES;
-	if (share < *run)
-		share = *run;
-	*extent =
-		share + (share / bulk->tree->geometry.leaf_bytes / bulk->inner_fill + 1) * INNER_BYTES + CHUNK_BYTES;
-	if (*extent > EXTENT_MAX_BYTES)
-		*extent = EXTENT_MAX_BYTES;
+	*extent = extent_foreseen(bulk, *run);
 }
 
 /* Whether a memory node may be asked for a run: it is there, or without it there is no tree. */

@@ -80,11 +80,15 @@ typedef struct DirectoryEpoch
 	uint64_t epoch;
 } DirectoryEpoch;
 
+/* In DirectoryExtentRequest.wanted. */
+#define DIRECTORY_WANTED_ALL 0x80000000u
+
 /*
  * The tree has `extents` extents here, as the caller knows: if it has more the last one is returned, else one
  * is added.  With 0 and a tree that has some: the last one.  `share`: make a share if the tree is not known
  * here.  `wanted`: the caller's instance has the tree for itself, so that one that is added is its own as a whole, and is about to
  * use so many bytes: the extent has at least as many, if there is memory for it.  0: processes take chunks of it by FETCH_ADD.
+ * With DIRECTORY_WANTED_ALL they are all that the tree is foreseen to use: the extent has no more than whole units of them.
  */
 typedef struct DirectoryExtentRequest
 {

@@ -47,17 +47,18 @@ generation_next(const ServiceRecord *record)
 
 /*
  * Bytes of the next extent of a tree that has so many: 64 KB, then doubling with the tree up to 8 MB; or what the caller is about to
- * use, with the extent's header, so that there is no less room for it by a unit or more.
+ * use, with the extent's header, so that there is no less room for it by a unit or more; no more
+ * than that if it is `all` that the tree is foreseen to use.
  */
 static uint64_t
-extent_bytes_next(uint64_t tree_bytes, uint64_t wanted)
+extent_bytes_next(uint64_t tree_bytes, uint64_t wanted, bool all)
 {
 	uint64_t used =
 		(wanted + FABRIC_STRIPE_BYTES + FABRIC_UNIT_BYTES - 1) / FABRIC_UNIT_BYTES * FABRIC_UNIT_BYTES;
 	uint64_t bytes = EXTENT_MIN_BYTES;
 
 	assert(EXTENT_MIN_BYTES % FABRIC_UNIT_BYTES == 0);
-	while (bytes < EXTENT_MAX_BYTES && bytes * 2 * EXTENT_PART <= tree_bytes)
+	while (bytes < EXTENT_MAX_BYTES && bytes * 2 * EXTENT_PART <= tree_bytes && !all)
 		bytes *= 2;
 	if (bytes < used)
 		bytes = used < EXTENT_MAX_BYTES ? used : EXTENT_MAX_BYTES;
@@ -81,7 +82,8 @@ static FabricStatus
 extent_add(Service *service, const ServiceRecord *slot, ServiceRecord *record, uint32_t wanted)
 {
 	bool first = record->record.extents == 0 && (record->record.flags & TREE_RECORD_SHARE) == 0;
-	uint64_t bytes = extent_bytes_next(record->record.bytes, wanted);
+	uint64_t bytes = extent_bytes_next(record->record.bytes, wanted & ~DIRECTORY_WANTED_ALL,
+	                                   (wanted & DIRECTORY_WANTED_ALL) != 0);
 	uint64_t offset;
 	ExtentHeader *header;
 	FabricStatus status;

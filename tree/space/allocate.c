@@ -127,12 +127,14 @@ node_take_known(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *poin
 	return TREE_OK;
 }
 
-/* One node of the level from memory node `memory_node`, and no other; where an extent is asked for it has room for `count`. */
+/*
+ * One node of the level from memory node `memory_node`, and no other; where an extent is asked for, `wanted` is as in
+ * DirectoryExtentRequest.
+ */
 static TreeStatus
-node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count, uint64_t *pointer,
+node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t wanted, uint64_t *pointer,
           uint64_t *generation)
 {
-	uint64_t bytes = (uint64_t) count * node_bytes(&tree->geometry, level);
 	TreeStatus status;
 
 	/*
@@ -148,7 +150,7 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count, uint
 	{
 		StateRun taken;
 
-		status = chunks_take(tree, memory_node, use_of_level(level), CHUNK_BYTES, bytes, &taken);
+		status = chunks_take(tree, memory_node, use_of_level(level), CHUNK_BYTES, wanted, &taken);
 		if (status != TREE_OK)
 			return status;
 		runs_keep(tree, memory_node, &taken);
@@ -166,27 +168,24 @@ allocate_node(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointe
 	return allocate_one_of(tree, memory_node, level, 1, pointer, generation);
 }
 
-TreeStatus
-allocate_one_of(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count, uint64_t *pointer,
-                uint64_t *generation)
+/* One node of the level; `wanted` as node_take() has it. */
+static TreeStatus
+node_allocate(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t wanted, uint64_t *pointer,
+              uint64_t *generation)
 {
-	uint32_t open = memory_nodes_open(tree->client);
 	uint32_t chosen;
 	TreeStatus status;
 
 	assert(!tree->client->holding);
-	assert(level < LEVELS_MAX && count > 0);
+	assert(level < LEVELS_MAX && wanted > 0);
 	if (tree->replicas != NULL)
 	{
-		status = node_take(tree, replicas_source(tree), level, count, pointer, generation);
+		status = node_take(tree, replicas_source(tree), level, wanted, pointer, generation);
 		/* It is written under a lock. */
 		return status == TREE_OK ? replicas_prepare(tree, *pointer) : status;
 	}
 	chosen = freed_choose(tree, memory_node_choose(tree, memory_node), level);
-	/* Behind an extent for its share a memory node is above the average, and the others get theirs. */
-	if (open > 1)
-		count = (count + open - 1) / open;
-	status = node_take(tree, chosen, level, count, pointer, generation);
+	status = node_take(tree, chosen, level, wanted, pointer, generation);
 	if (status == TREE_OK || tree->client->options.nodes == 1)
 		return status;
 
@@ -196,11 +195,33 @@ allocate_one_of(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count
 		if (status == TREE_FENCED)
 			break;
 		if (i != chosen && node_is_open(tree->client->shared, i))
-			status = node_take(tree, i, level, count, pointer, generation);
+			status = node_take(tree, i, level, wanted, pointer, generation);
 		if (status == TREE_OK)
 			break;
 	}
 	return status;
+}
+
+TreeStatus
+allocate_one_of(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count, uint64_t *pointer,
+                uint64_t *generation)
+{
+	uint32_t shares = allocate_shares(tree);
+
+	assert(count > 0);
+	/* Behind an extent for its share a memory node is above the average, and the others get theirs. */
+	count = (count + shares - 1) / shares;
+	return node_allocate(tree, memory_node, level, (uint64_t) count * node_bytes(&tree->geometry, level),
+	                     pointer, generation);
+}
+
+TreeStatus
+allocate_node_foreseen(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t wanted, uint64_t *pointer,
+                       uint64_t *generation)
+{
+	if (wanted == 0 || !tree->client->shared->options.alone)
+		return allocate_node(tree, memory_node, level, pointer, generation);
+	return node_allocate(tree, memory_node, level, wanted | DIRECTORY_WANTED_ALL, pointer, generation);
 }
 
 void
@@ -234,6 +255,8 @@ allocate_run(Tree *tree, uint32_t memory_node, uint64_t wanted, uint64_t *bytes,
 	/* An extent that comes as a whole is no larger than the tree would have it, or uses it. */
 	if (wanted == 0 || !tree->client->shared->options.alone)
 		wanted = tree->client->shared->options.alone ? CHUNK_BYTES : *bytes;
+	else
+		wanted |= DIRECTORY_WANTED_ALL;
 	status = chunks_take(tree, memory_node, STATE_LEAVES, *bytes, wanted, &run);
 	if (status != TREE_OK)
 		return status;

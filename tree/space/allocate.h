@@ -17,6 +17,9 @@
  */
 extern TreeStatus allocate_node(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer,
                                 uint64_t *generation);
+/* The same for the bulk load: where an extent is asked for, `wanted` is as in allocate_run(). */
+extern TreeStatus allocate_node_foreseen(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t wanted,
+                                         uint64_t *pointer, uint64_t *generation);
 /* The same, of a caller that is about to take `count` of them: a FETCH_ADD takes room for all of them. */
 extern TreeStatus allocate_one_of(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count,
                                   uint64_t *pointer, uint64_t *generation);
@@ -48,7 +51,8 @@ extern bool reclaim_end(Tree *tree);
 extern uint32_t allocate_shares(const Tree *tree);
 /*
  * A whole run of `bytes` (chunks) for the bulk load's large WRITEs; *bytes comes back smaller at the end of
- * an extent.  If one is asked for, it has room for `wanted` bytes, which the load is about to use; 0: it does not know of any.
+ * an extent.  If one is asked for, it has room for `wanted` bytes, all that the load is about to use, and for no more than need be; 0: it
+ * does not know of any.
  */
 extern TreeStatus allocate_run(Tree *tree, uint32_t memory_node, uint64_t wanted, uint64_t *bytes,
                                uint64_t *offset, uint64_t *generation);

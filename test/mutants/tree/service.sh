@@ -62,6 +62,8 @@ mutate whole_extents_off_the_grid test_reclaim extent_bump \
 	's/first \+ chunks_round_up\(bytes - first\)/bytes/'
 mutate extents_grow_on test_service extent_bytes_next \
 	's/while \(bytes < EXTENT_MAX_BYTES && /while (/; s/assert\(bytes <= EXTENT_MAX_BYTES\);//'
+mutate extents_beyond_what_is_foreseen "test_service test_bulk_wave" extent_bytes_next \
+	's/ && !all\)/ \&\& (all || true))/'
 mutate extents_too_large test_service extent_bytes_next \
 	's/bytes \* 2 \* EXTENT_PART <= tree_bytes/bytes * 2 <= tree_bytes/'
 mutate create_twice_is_two test_calls call_create \
