@@ -182,11 +182,12 @@ sub drop_tables
 	return;
 }
 
-# The steps that are looked at, of so many: all, or those evenly spread that the situation asks for.
+# The steps that are looked at, of so many: all, or those evenly spread that the situation asks for, twice as many in each further round, which is
+# for those that must be met.
 sub chosen_steps
 {
-	my ($self, $what, $steps) = @_;
-	my $most = $ENV{SHERMAN_CRASH_POINTS} ? $steps : $what->{most} // $steps;
+	my ($self, $what, $steps, $round) = @_;
+	my $most = $ENV{SHERMAN_CRASH_POINTS} ? $steps : ($what->{most} // $steps) * 2**($round - 1);
 
 	$most = $steps if $most > $steps;
 	my %chosen = map { (1 + int(($_ - 1) * $steps / $most)) => 1 } 1 .. $most;
@@ -301,12 +302,13 @@ sub enumerate
 	$self->prepare(\%what, 0);
 	my $steps = $self->count_steps($what{act}, 0);
 	$self->drop_tables;
-	my @steps = $self->chosen_steps(\%what, $steps);
 
-	note("$what{name}: " . scalar(@steps) . " of $steps steps");
-	$self->cancel_at_all(\%what, @steps) if $what{cancel};
-	foreach (1 .. $rounds_most)
+	$self->cancel_at_all(\%what, $self->chosen_steps(\%what, $steps, 1)) if $what{cancel};
+	foreach my $round (1 .. $rounds_most)
 	{
+		my @steps = $self->chosen_steps(\%what, $steps, $round);
+
+		note("$what{name}: " . scalar(@steps) . " of $steps steps");
 		$self->end_at_all(\%what, @steps);
 		last if !grep { !$self->{names}{ $what{name} }{$_} } @{ $what{met} // [] };
 	}
