@@ -98,6 +98,8 @@ if (!$child)
 	exec $msd, 'top', '-d', '1', $address, '127.0.0.1:1';
 }
 my ($raw, @screen, $row, $column) = ('', 0, 0);
+# What has come of a sequence that comes in two parts.
+my $pending = '';
 ($row, $column) = (0, 0);
 
 sub play
@@ -123,7 +125,6 @@ sub until_shown
 {
 	my ($what, $pattern) = @_;
 	my $end = time + 60;
-	my $buffer = '';
 
 	while (time < $end)
 	{
@@ -133,11 +134,9 @@ sub until_shown
 		{
 			sysread($pty, my $more, 65536) or last;
 			$raw .= $more;
-			$buffer .= $more;
-			# A sequence may come in two parts.
-			my $rest = $buffer =~ s/(\e[^A-Za-z]*|\r)$// ? $1 : '';
-			play($buffer);
-			$buffer = $rest;
+			$more = $pending . $more;
+			$pending = $more =~ s/(\e[^A-Za-z]*|\r)\z// ? $1 : '';
+			play($more);
 		}
 		return print("ok: $what\n") if join("\n", map { s/ +$//r } grep { defined } @screen) =~ $pattern;
 	}
