@@ -627,7 +627,6 @@ main(void)
 		cmocka_unit_test(test_admission),    cmocka_unit_test(test_hot),
 		cmocka_unit_test(test_scans),        cmocka_unit_test(test_guesses),
 		cmocka_unit_test(test_root),         cmocka_unit_test(test_root_of_others),
-		cmocka_unit_test(test_root_of_load), cmocka_unit_test(test_root_of_others),
 		cmocka_unit_test(test_root_of_load), cmocka_unit_test(test_conditions),
 		cmocka_unit_test(test_long),         cmocka_unit_test(test_closed),
 		cmocka_unit_test(test_neighbors),    cmocka_unit_test(test_sizes),

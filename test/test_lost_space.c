@@ -154,6 +154,15 @@ test_no_connection(void **state)
 
 /* ---- runs that find no place ---- */
 
+/* Takes a node of the kind that comes as number i; *own is all that was taken, and nothing else is lost. */
+static void
+take_node(Tree *tree, uint32_t i, uint64_t *pointer, uint64_t *generation, int64_t *own)
+{
+	require_ok(allocate_node(tree, 0, level_of(i), pointer, generation));
+	*own += node_bytes(&tree->geometry, level_of(i));
+	assert_int_equal(lost_bytes(tree), *own);
+}
+
 /* Nodes and whole stripes that come back apart from each other, more than there are places for runs; all of it is taken again. */
 static void
 test_apart(void **state)
@@ -166,11 +175,7 @@ test_apart(void **state)
 	require_ok(allocate_run(tree, 0, 0, &bytes, &offset, &generation));
 	allocate_run_return(tree, 0, bytes, offset, generation);
 	for (uint32_t i = 0; i < APART; i++)
-	{
-		require_ok(allocate_node(tree, 0, level_of(i), &pointers[i], &generations[i]));
-		own += node_bytes(&tree->geometry, level_of(i));
-		assert_int_equal(lost_bytes(tree), own);
-	}
+		take_node(tree, i, &pointers[i], &generations[i], &own);
 	for (uint32_t i = 0; i < APART; i++)
 	{
 		/* Of another generation each: none continues another one. */
@@ -179,11 +184,7 @@ test_apart(void **state)
 		assert_int_equal(lost_bytes(tree), own);
 	}
 	for (uint32_t i = 0; i < 4 * APART; i++)
-	{
-		require_ok(allocate_node(tree, 0, level_of(i), &pointer, &generation));
-		own += node_bytes(&tree->geometry, level_of(i));
-		assert_int_equal(lost_bytes(tree), own);
-	}
+		take_node(tree, i, &pointer, &generation, &own);
 	tree_close(tree);
 }
 
@@ -207,11 +208,7 @@ test_no_place(void **state)
 		allocate_return(tree, pointers[i], 0, generations[i] + i);
 	assert_int_equal(tree_part(tree, 0)->run_count, STATE_RUNS);
 	for (uint32_t i = 0; i < APART; i++)
-	{
-		require_ok(allocate_node(tree, 0, level_of(i), &pointer, &generations[0]));
-		own += node_bytes(&tree->geometry, level_of(i));
-		assert_int_equal(lost_bytes(tree), own);
-	}
+		take_node(tree, i, &pointer, &generations[0], &own);
 	tree_close(tree);
 }
 
