@@ -176,6 +176,7 @@ split_lost(Tree *tree, uint64_t pointer, const Split *split)
 	uint32_t level = node_level(left);
 	/* That of the node before: the root's next one is above its two children's. */
 	uint64_t generation = (split->root ? client->image_root : left)[HEADER_GENERATION] - 1;
+	/* A node that goes back takes image_left. */
 	uint64_t generations[2] = {client->image_right[HEADER_GENERATION], left[HEADER_GENERATION]};
 
 	if (!split_is_undone(tree, pointer, generation))

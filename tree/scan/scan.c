@@ -204,11 +204,12 @@ ahead_images(TreeScan *scan)
 	uintptr_t deep;
 
 	if (ahead->count > TREE_PREFETCH_MAX && scan->deep == NULL)
+	{
 		scan->deep = client_allocate_beside(scan->tree->client, scan, g->inner_cells * bytes + LINE_BYTES);
+		if (scan->deep == NULL)
+			ahead->count = TREE_PREFETCH_MAX;
+	}
 	deep = ((uintptr_t) scan->deep + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1);
-
-	if (ahead->count > TREE_PREFETCH_MAX && scan->deep == NULL)
-		ahead->count = TREE_PREFETCH_MAX;
 	for (int i = 0; i < ahead->count; i++)
 		ahead->images[i] = scan->deep == NULL ? scan->buffers[i] : (uint64_t *) (deep + (size_t) i * bytes);
 }
