@@ -71,6 +71,14 @@ row_given_up(SimWorker *worker, uint32_t id, uint32_t op)
 	}
 }
 
+/* The insert has failed: a chain in doubt may take effect until that is settled, and not later. */
+static void
+insert_failed(SimWorker *worker, uint32_t id, uint32_t op, TreeStatus status, const char *what)
+{
+	sim_settle(worker, status, what);
+	row_given_up(worker, id, op);
+}
+
 /* ---- checks ---- */
 
 /* With the number locked: whether a row with it lives, or may, whose entry is there. */
@@ -124,13 +132,13 @@ insert_checked(SimWorker *worker, uint32_t id, uint32_t op, const TreeKey *key, 
 	unique->conflicts += conflict;
 	if (status == TREE_OK && !conflict)
 		row_lives(worker, id, op);
-	else
+	else if (status == TREE_OK)
 		row_given_up(worker, id, op);
 	if (status == TREE_OK && conflict && row_is_own(worker->run, id))
 		sim_fail(worker->run, "entry %u is there beside another one's row", worker->run->entries[id].rank);
 	unique_keys_unlock(unique, number, key);
 	if (status != TREE_OK)
-		sim_settle(worker, status, "insert checked");
+		insert_failed(worker, id, op, status, "insert checked");
 	return status == TREE_OK && conflict ? TREE_END : status;
 }
 
@@ -157,10 +165,7 @@ sim_insert_unique(SimWorker *worker, uint32_t id)
 	worker->client.stop = false;
 	sim_require_free(worker, "insert alone");
 	if (status != TREE_OK)
-	{
-		row_given_up(worker, id, op);
-		sim_settle(worker, status, "insert alone");
-	}
+		insert_failed(worker, id, op, status, "insert alone");
 	else if (alone)
 		row_lives(worker, id, op);
 	else
