@@ -504,24 +504,24 @@ sizes_apart(void)
 static void
 test_places(void **state)
 {
-	uint64_t first = UINT64_MAX, last = 0, groups = 0;
+	uint64_t first = UINT64_MAX, last = 0, images = 0;
 
 	begin(&narrow, ROOMY, 100);
 	fill(KEYS);
 	for (uint32_t i = 0; i < KEYS; i++)
 		(void) trips(&mine, i, true);
-	for (uint32_t number = 0; number < frames_count(&table()->frames); number += LEAF_GROUP)
+	for (uint32_t number = 0; number < frames_count(&table()->frames); number++)
 	{
 		uint64_t place = (uint64_t) leaf_image(table(), number);
 
 		if (place == 0)
 			continue;
-		groups++;
+		images++;
 		first = place < first ? place : first;
 		last = place > last ? place : last;
 	}
-	assert_in_range(groups, 10, frames_count(&table()->frames) / LEAF_GROUP - 1);
-	assert_int_equal(last - first, (groups - 1) * LEAF_GROUP * table()->frames.image_bytes);
+	assert_in_range(images, 10, frames_count(&table()->frames) - 1);
+	assert_int_equal(last - first, (images - 1) * table()->frames.image_bytes);
 	end();
 }
 

@@ -114,41 +114,58 @@ version_of(LeafTable *table, uint64_t entry)
 	return (uint64_t *) (table + 1) + entry;
 }
 
-static uint32_t *
-group_place(const LeafTable *table, uint32_t number)
-{
-	return &leaf_frame(table, number / LEAF_GROUP * LEAF_GROUP)->place;
-}
-
 uint64_t *
 leaf_image(const LeafTable *table, uint32_t number)
 {
-	uint32_t place = __atomic_load_n(group_place(table, number), __ATOMIC_ACQUIRE);
+	uint32_t place = __atomic_load_n(&leaf_frame(table, number)->place, __ATOMIC_ACQUIRE);
 
-	if (place == 0 || place == LEAF_PLACE_BEGUN)
-		return NULL;
-	return table->frames.images +
-	       ((place - 1ull) * LEAF_GROUP + number % LEAF_GROUP) * (table->frames.image_bytes / 8);
+	return place == 0 ? NULL : table->frames.images + (place - 1ull) * (table->frames.image_bytes / 8);
 }
 
 /*
- * Memory for images goes to groups in the order in which they are first used, for ever: so a cache that is hardly filled takes few
- * pages, and leaves that came together lie together.  False: another process is giving the group its place, or was killed while it did.
+ * Memory for images goes to frames in the order in which they are first filled, for ever: so a cache that is hardly filled takes few
+ * pages, and leaves that came together lie together. By the process that has claimed the frames. False: there is no more, as processes
+ * that were killed here had taken some.
  */
 static bool
-place_give(LeafTable *table, uint32_t number)
+places_give(LeafTable *table, uint32_t number, uint32_t span)
 {
-	uint32_t *place = group_place(table, number);
-	uint32_t none = 0;
+	for (uint32_t end = number + span; number < end; number++)
+	{
+		uint32_t *place = &leaf_frame(table, number)->place;
+		uint32_t next;
 
-	if (leaf_image(table, number) != NULL)
-		return true;
-	if (!__atomic_compare_exchange_n(place, &none, LEAF_PLACE_BEGUN, false, __ATOMIC_SEQ_CST,
-	                                 __ATOMIC_RELAXED))
-		return none != LEAF_PLACE_BEGUN;
-	__atomic_store_n(place, __atomic_add_fetch(&table->places, 1, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
-	assert(*place <= frames_count(&table->frames) / LEAF_GROUP);
+		if (*place != 0)
+			continue;
+		if (__atomic_load_n(&table->places, __ATOMIC_RELAXED) >= frames_count(&table->frames))
+			return false;
+		next = __atomic_add_fetch(&table->places, 1, __ATOMIC_RELAXED);
+		if (next > frames_count(&table->frames))
+			return false;
+		__atomic_store_n(place, next, __ATOMIC_RELEASE);
+	}
 	return true;
+}
+
+/* Copies the image that begins in this frame: a piece from the memory of each frame that it takes. */
+static void
+image_load(const LeafTable *table, uint32_t number, uint64_t *leaf, uint32_t bytes)
+{
+	uint32_t piece = table->frames.image_bytes;
+
+	for (; bytes > piece; bytes -= piece, leaf += piece / 8)
+		words_load(leaf, leaf_image(table, number++), piece);
+	words_load(leaf, leaf_image(table, number), bytes);
+}
+
+static void
+image_store(const LeafTable *table, uint32_t number, const uint64_t *leaf, uint32_t bytes)
+{
+	uint32_t piece = table->frames.image_bytes;
+
+	for (; bytes > piece; bytes -= piece, leaf += piece / 8)
+		words_store(leaf_image(table, number++), leaf, piece);
+	words_store(leaf_image(table, number), leaf, bytes);
 }
 
 /* Empties all frames, and marks all leaves as not being written. No process uses the cache meanwhile. */
@@ -298,29 +315,12 @@ image_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
 	if (!key->kept || !image_find(tree, key, &number, true, &sequence))
 		return false;
 	frame = leaf_frame(table, number);
-	words_load(leaf, leaf_image(table, number), g->leaf_bytes);
+	image_load(table, number, leaf, g->leaf_bytes);
 	if (!sequence_end_read(&frame->head.sequence, sequence) ||
 	    node_check(g, leaf, tree->tree, key->pointer) != NODE_GOOD || node_level(leaf) != 0)
 		return false;
 	frame_touch(&table->frames, &frame->head);
 	return true;
-}
-
-void
-leaf_cache_hint(const Tree *tree, const LeafKey *key)
-{
-	const LeafTable *table = tree->client->shared->leaves;
-	uint32_t number = key->node.first;
-	const char *image;
-
-	if (!key->kept || !frame_tagged(&table->frames, &key->node, &number))
-		return;
-	image = (const char *) leaf_image(table, number);
-	if (image == NULL)
-		return;
-	__builtin_prefetch(leaf_frame(table, number));
-	for (uint32_t byte = 0; byte < tree->geometry.leaf_bytes; byte += LINE_BYTES)
-		__builtin_prefetch(image + byte);
 }
 
 /* ---- groups ---- */
@@ -404,14 +404,15 @@ frame_fill(Tree *tree, const LeafKey *key, uint32_t number, uint64_t sequence, c
 {
 	LeafTable *table = tree->client->shared->leaves;
 	LeafFrame *frame = leaf_frame(table, number);
+	uint32_t span = span_of(table, tree);
 	uint32_t begun = IMAGE_BEGUN;
 	bool valid;
 
 	assert(key->kept);
 	if (!sequence_claim(&frame->head.sequence, sequence))
 		return false;
-	if (!place_give(table, number) || (group_span(table, number) != span_of(table, tree) &&
-	                                   !group_divide(table, number, span_of(table, tree))))
+	if ((group_span(table, number) != span && !group_divide(table, number, span)) ||
+	    !places_give(table, number, span))
 	{
 		sequence_release(&frame->head.sequence);
 		return false;
@@ -419,7 +420,7 @@ frame_fill(Tree *tree, const LeafKey *key, uint32_t number, uint64_t sequence, c
 	__atomic_store_n(&frame->valid, IMAGE_BEGUN, __ATOMIC_SEQ_CST);
 	frame_assign(&table->frames, number, &key->node, key->epoch);
 	word_store(&frame->fences, key->fences);
-	words_store(leaf_image(table, number), leaf, tree->geometry.leaf_bytes);
+	image_store(table, number, leaf, tree->geometry.leaf_bytes);
 	/* A process that begins to write the leaf sees the frame, or is seen here. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	valid = owner || version_stands(table, key);
@@ -472,9 +473,7 @@ place_worth(const FrameTable *frames, uint32_t number, uint32_t span)
 	uint32_t first = number / LEAF_GROUP * LEAF_GROUP;
 	uint64_t most = 0;
 
-	/* Another process gives the group a place, or was killed while it did. */
-	if (number % span != 0 ||
-	    __atomic_load_n(group_place(table, number), __ATOMIC_RELAXED) == LEAF_PLACE_BEGUN)
+	if (number % span != 0)
 		return FRAME_KEPT;
 	if (group_span(table, number) == span)
 		return frame_worth(table, number);
@@ -536,6 +535,24 @@ leaf_cache_offer(Tree *tree, const LeafKey *key, const uint64_t *leaf)
 }
 
 /* ---- the calls ---- */
+
+void
+leaf_cache_hint(const Tree *tree, const LeafKey *key)
+{
+	const LeafTable *table = tree->client->shared->leaves;
+	uint32_t number = key->node.first;
+
+	if (!key->kept || !frame_tagged(&table->frames, &key->node, &number))
+		return;
+	__builtin_prefetch(leaf_frame(table, number));
+	for (uint32_t end = number + span_of(table, tree); number < end; number++)
+	{
+		const char *image = (const char *) leaf_image(table, number);
+
+		for (uint32_t byte = 0; image != NULL && byte < table->frames.image_bytes; byte += LINE_BYTES)
+			__builtin_prefetch(image + byte);
+	}
+}
 
 bool
 leaf_cache_take(Tree *tree, const LeafKey *key, uint64_t *leaf)

@@ -11,7 +11,6 @@
 #define LEAF_WAYS 16u
 /* So many frames side by side are divided alike: each an image, or two or all of them one. */
 #define LEAF_GROUP 4u
-#define LEAF_PLACE_BEGUN UINT32_MAX
 
 /* One leaf's image, with its key. */
 typedef struct LeafFrame
@@ -20,8 +19,7 @@ typedef struct LeafFrame
 	uint64_t fences; /* of its memory node, LeafTable.fences */
 	uint32_t valid;  /* whether the image is the leaf: leaf_cache.c */
 	uint32_t span;   /* of the first frame of a group: how many frames an image takes in it; 0: one */
-	uint32_t
-		place; /* the same: where the group's images lie, from 1; 0: it never had one; LEAF_PLACE_BEGUN: that is being settled */
+	uint32_t place;  /* where its image memory lies, from 1; 0: it has none yet */
 } LeafFrame;
 
 typedef struct LeafTable
@@ -31,7 +29,7 @@ typedef struct LeafTable
 	uint32_t longest;                       /* leaf that there is room for, in bytes */
 	uint32_t admission_percent;             /* of leaves that are read */
 	uint64_t fences[TREE_MAX_NODES];        /* how often each memory node was opened anew */
-	_Alignas(LINE_BYTES) uint32_t places;   /* that groups have got */
+	_Alignas(LINE_BYTES) uint32_t places;   /* that frames have got */
 											/* versions, then frames */
 } LeafTable;
 
@@ -90,7 +88,7 @@ leaf_frame(const LeafTable *table, uint32_t number)
 	return (LeafFrame *) frame_head(&table->frames, number);
 }
 
-/* A frame's image; NULL: its group never had one. */
+/* The memory for a frame's image, or for its piece of one that takes several frames; NULL: it has none yet. */
 extern uint64_t *leaf_image(const LeafTable *table, uint32_t number);
 
 #endif /* SHERMAN_TREE_LEAF_CACHE_H */

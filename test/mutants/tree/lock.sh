@@ -14,8 +14,10 @@ mutate limit_does_not_fall test_techniques back_off_count \
 	's/own->doublings--;/(void) own;/'
 mutate leaves_kept_that_others_write test_leaf_cache sets_of \
 	's/ \|\| !shared_techniques\(options\)->exclusive//'
-mutate group_gets_two_places test_leaf_cache place_give \
-	's/if \(leaf_image\(table, number\) != NULL\)/if (*place == LEAF_PLACE_BEGUN)/; s/LEAF_PLACE_BEGUN, false, __ATOMIC_SEQ_CST,\n\s+__ATOMIC_RELAXED\)\)/LEAF_PLACE_BEGUN, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) \&\& false)/'
+mutate frame_gets_another_place test_leaf_cache places_give \
+	's/if \(\*place != 0\)/if (false)/'
+mutate pieces_of_an_image_are_one test_leaf_cache leaf_cache.c:image_store \
+	's/leaf_image\(table, number\+\+\)/leaf_image(table, number)/'
 mutate places_outlive_their_cache test_leaf_cache leaf_cache_shared_reset \
 	's/\ttable->places = 0;\n//'
 mutate closed_node_answered_for test_leaf_cache leaf_cache_key \
