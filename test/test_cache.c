@@ -348,6 +348,44 @@ test_undecided_replicas(void **state)
 	stage_close(&stage);
 }
 
+/* Nodes side by side have sets side by side, and all sets have about as many nodes. */
+static void
+test_sets_of_neighbors(void **state)
+{
+	enum
+	{
+		SETS = 1000,
+		IMAGE_BYTES = 1024,
+		RUNS = 1000,
+		RUN = 64 /* nodes */
+	};
+	FrameTable frames = {.sets = SETS, .ways = 8, .image_bytes = IMAGE_BYTES, .fills_of_tick = 1};
+	void *memory = aligned_alloc(LINE_BYTES, SETS * frames_set_bytes(frames.ways, IMAGE_BYTES));
+	uint32_t nodes[SETS] = {0};
+
+	assert_non_null(memory);
+	frames_lay_out(&frames, memory);
+	for (uint32_t run = 0; run < RUNS; run++)
+	{
+		uint32_t first = 0;
+
+		for (uint32_t i = 0; i < RUN; i++)
+		{
+			FrameKey key = frame_key(&frames, 7, pointer_make(1, (run * RUN + i) * (uint64_t) IMAGE_BYTES));
+			uint32_t set = key.first / frames.ways;
+
+			assert_int_equal(key.end - key.first, frames.ways);
+			assert_in_range(set, 0, SETS - 1);
+			first = i == 0 ? set : first;
+			assert_int_equal(set, (first + i) % SETS);
+			nodes[set]++;
+		}
+	}
+	for (uint32_t set = 0; set < SETS; set++)
+		assert_in_range(nodes[set], RUNS * RUN / SETS / 2, 2 * RUNS * RUN / SETS);
+	free(memory);
+}
+
 /* What frame_hash() mixes. */
 static uint64_t
 hashed(uint64_t tree, uint64_t address)
@@ -363,7 +401,8 @@ test_same_tag(void **state)
 	uint64_t address = pointer_make(0, 4096), other, tree = 0;
 	uint64_t image[NODE_MAX_BYTES / 8], copy[NODE_MAX_BYTES / 8];
 
-	stage_open(&stage, &formats[0], 1 << 20);
+	/* One set: eight frames. */
+	stage_open(&stage, &formats[0], 8 * 4096 + 8 * 64 + 64);
 	/* A tree that differs in bits which an address can make up for. */
 	do
 		other = hashed(stage.tree.tree, address) ^ hashed(++tree, 0);
@@ -903,6 +942,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_search_agrees),
 		cmocka_unit_test(test_newest_wins),
 		cmocka_unit_test(test_same_tag),
+		cmocka_unit_test(test_sets_of_neighbors),
 		cmocka_unit_test(test_undecided_replicas),
 		cmocka_unit_test(test_children_under_parents),
 		cmocka_unit_test(test_merges),

@@ -4,6 +4,9 @@
  */
 #include "tree/shared/frame_table.h"
 
+/* At most: the heads of 64 sets of leaves are 16 pages, which the system maps at one page fault. */
+#define NEIGHBORS 64u
+
 uint64_t
 frames_set_bytes(uint32_t ways, uint32_t image_bytes)
 {
@@ -18,6 +21,10 @@ frames_lay_out(FrameTable *table, void *memory)
 	assert(table->sets > 0 && (uint64_t) table->sets * table->ways <= UINT32_MAX);
 	assert(table->ways % LINE_WORDS == 0 && (table->ways & (table->ways - 1)) == 0);
 	assert(table->fills_of_tick > 0);
+	table->number_shift = 63u - (uint32_t) __builtin_clzll(pointer_make(0, table->image_bytes));
+	table->neighbors = NEIGHBORS;
+	while (table->neighbors > table->sets)
+		table->neighbors /= 2;
 	table->tags = memory;
 	table->frames = (char *) (table->tags + frames_count(table));
 	table->images = (uint64_t *) (table->frames + (size_t) frames_count(table) * LINE_BYTES);

@@ -3,11 +3,12 @@
  *		A table of frames in shared memory, each with a node's image: what the cache of inner nodes (inner_cache.c) and
  *		that of leaves (tree/lock/leaf_cache.c) have in common.
  *
- * Frames stand in sets, and a node's hash says in which of them its frame would be. Beside the frames lies a tag for
- * each, which comes from the same hash: to look for a node that has no frame touches tags alone. A frame's sequence
- * (sequence.h) is odd while a process fills the frame; no other process waits for that. A process finds a frame, reads
- * the image, and uses what it read if the sequence has not changed. To fill a frame it claims the sequence,
- * frame_assign() names the node, words_store() brings the image, and sequence_release() ends that.
+ * Frames stand in sets. Nodes that lie side by side in a memory node have sets side by side, and a hash says where the
+ * sets of such neighbors begin: so a range scan touches few pages of the table, each of which costs a new process a page
+ * fault. Beside the frames lies a tag for each, a hash of the node: to look for a node that has no frame touches tags
+ * alone. A frame's sequence (sequence.h) is odd while a process fills the frame; no other process waits for that. A
+ * process finds a frame, reads the image, and uses what it read if the sequence has not changed. To fill a frame it
+ * claims the sequence, frame_assign() names the node, words_store() brings the image, and sequence_release() ends that.
  *
  * Which images are valid, which of them are kept, and what each is worth to frame_victim() is each cache's own affair.
  */
@@ -36,6 +37,8 @@ typedef struct FrameTable
 	uint32_t sets;
 	uint32_t ways; /* frames of a set, a power of two */
 	uint32_t image_bytes;
+	uint32_t number_shift;  /* so many bits of an address are within a node as long as an image */
+	uint32_t neighbors;     /* that have sets side by side, a power of two, at most `sets` */
 	uint32_t fills_of_tick; /* so many new images are one tick of the clock */
 	/* Images that were put in for nodes that had none, and the clock. */
 	_Alignas(LINE_BYTES) uint64_t fills;
@@ -81,7 +84,7 @@ frame_head(const FrameTable *table, uint32_t number)
 
 /* ---- finding ---- */
 
-/* Two rounds of multiply and shift: nodes lie at multiples of 1024, and trees count up. */
+/* Two rounds of multiply and shift: nodes lie at multiples of 512 bytes and more, and trees count up. */
 static inline uint64_t
 frame_hash(uint64_t tree, uint64_t address)
 {
@@ -92,15 +95,29 @@ frame_hash(uint64_t tree, uint64_t address)
 	return h ^ h >> 32;
 }
 
+/* The node's set. */
+static inline uint32_t
+frame_set(const FrameTable *table, uint64_t tree, uint64_t address)
+{
+	uint64_t number = address >> table->number_shift;
+	uint64_t neighbor = number & (table->neighbors - 1);
+	uint64_t set =
+		((frame_hash(tree, (number - neighbor) << table->number_shift) >> 32) * table->sets >> 32) + neighbor;
+
+	return (uint32_t) (set < table->sets ? set : set - table->sets);
+}
+
 static inline FrameKey
 frame_key(const FrameTable *table, uint64_t tree, uint64_t address)
 {
-	uint64_t hash = frame_hash(tree, address);
-	uint32_t first = (uint32_t) ((hash >> 32) * table->sets >> 32) * table->ways;
+	uint32_t first = frame_set(table, tree, address) * table->ways;
 
 	assert(address == pointer_address(address));
-	return (FrameKey){
-		.tree = tree, .address = address, .tag = hash | 1, .first = first, .end = first + table->ways};
+	return (FrameKey){.tree = tree,
+	                  .address = address,
+	                  .tag = frame_hash(tree, address) | 1,
+	                  .first = first,
+	                  .end = first + table->ways};
 }
 
 /* Moves *number, from key->first to key->end, on to the next frame with the node's tag, whichever node it has. */

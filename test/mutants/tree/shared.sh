@@ -58,6 +58,10 @@ mutate settled_by_another_node test_reclaim state_node_fenced \
 	's/\(&state->unsettled, ~\(1u << node\), /(\&state->unsettled, 0, /'
 mutate leaked_lock_is_forgotten test_replicas state_node_fenced \
 	's/\t\tif \(__atomic_exchange_n\(&state->locks_leaked, 0, __ATOMIC_ACQ_REL\) != 0\)\n\t\t\tstate_replicas_note_doubt\(state\);\n//'
+mutate neighbors_are_strangers test_cache frame_set \
+	's/\(number - neighbor\) << table->number_shift/address/'
+mutate sets_end_nowhere test_cache frame_set \
+	's/set < table->sets \? set : set - table->sets/set/'
 mutate frame_known_by_its_tag_alone test_cache frame_find \
 	's/\(word_load\(&head->tree\) == key->tree && word_load\(&head->address\) == key->address\)/true/'
 mutate frame_of_a_dead_filler_chosen test_cache frame_victim \
