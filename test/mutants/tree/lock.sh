@@ -47,7 +47,7 @@ mutate read_does_not_see_who_writes test_leaf_writes version_stands \
 mutate image_of_a_read_that_met_a_write test_leaf_writes leaf_cache.c:frame_fill \
 	's/valid = owner \|\| version_stands\(table, key\);/valid = true;/'
 mutate group_divided_beside_its_frames test_leaf_cache leaf_cache.c:frame_fill \
-	's/group_span\(table, number\) != span_of\(table, tree\) &&\n\s+!group_divide\(table, number, span_of\(table, tree\)\)/false/'
+	's/\(group_span\(table, number\) != span && !group_divide\(table, number, span\)\)/false/'
 mutate hot_image_pushed_out test_leaf_cache frame_worth_by_use \
 	's/return 1 \+ \(uint64_t\) \(UINT32_MAX - age\);/return 1 + (uint64_t) age;/'
 mutate free_frame_not_given test_leaf_cache image_admit \
