@@ -145,6 +145,9 @@ like($out, qr/^Sherman: leaf cache hits=1 misses=0, round trips=0, bytes read=0 
 my $inside = session('SET enable_bitmapscan = off', $one, "SELECT explained('EXPLAIN ($analyze) $one')");
 like($inside, qr/^Sherman: leaf cache hits=1 misses=0,/m, 'EXPLAIN inside of a function');
 
+my $around = session('SET enable_bitmapscan = off', $one, "EXPLAIN ($analyze) SELECT explained('EXPLAIN ($analyze) $one')");
+like($around, qr/^Sherman: leaf cache hits=1 misses=0,/m, 'EXPLAIN of a statement that explains one');
+
 # ---- formats
 
 my ($plan) = @{ decode_json(session('SET enable_bitmapscan = off', $one, "EXPLAIN ($analyze, FORMAT JSON) $one") =~ s/^\d+$//mr) };

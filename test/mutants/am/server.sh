@@ -64,7 +64,7 @@ mutate memory_node_beside_what_stays t/073_held sherman_node_main \
 	's/if \(sherman_shared->node_held\)/if (false)/'
 mutate workers_tell_nothing t/082_explain sherman_measure_tell \
 	's/if \(!IsParallelWorker\(\) \|\| /if (IsParallelWorker() || /'
-mutate traffic_of_a_failure_stays t/082_explain statement_gone \
-	's/\t\*place = gone->outer;\n//'
+mutate outer_statement_goes_with_an_inner_one t/082_explain statement_gone \
+	's/\*place = gone->outer;/*place = NULL;/'
 mutate mapped_nodes_are_a_network t/082_explain explain.c:is_wanted \
 	's/ &&\s+sherman_round_trip_us\(\) > 0//'
