@@ -7,11 +7,12 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
+use Metapage;
 use Sherman;
 use Test::More;
 
-# Where a metapage has the sizes, behind the page's header.
-use constant { PAGE_HEADER => 24, CELL_BYTES => 92, NORM_BYTES => 93 };
+# Where a metapage has the sizes: of the cell, and behind that of the normalized key.
+use constant CELL_BYTES => 92;
 
 my $node = new_cluster('main');
 # Metapages are changed by hand.
@@ -30,41 +31,11 @@ my @kinds = (
 	[ 'j', 64, 8 ],
 	[ 'a', 16, 8 ]);
 
-sub crc32c
-{
-	my ($bytes) = @_;
-	my $crc = 0xffffffff;
-
-	for my $byte (unpack 'C*', $bytes)
-	{
-		$crc ^= $byte;
-		$crc = $crc & 1 ? ($crc >> 1) ^ 0x82f63b78 : $crc >> 1 for 1 .. 8;
-	}
-	return $crc ^ 0xffffffff;
-}
-
 # Gives a metapage other sizes, and returns those that it had; the server is stopped.
 sub set_sizes
 {
 	my ($path, $cell, $norm) = @_;
-	open(my $file, '+<:raw', $path) or die "$path: $!";
-	read($file, my $page, 8192);
-	my $meta = substr($page, PAGE_HEADER, unpack('v', substr($page, 12, 2)) - PAGE_HEADER);
-	my ($at) = grep { crc32c(substr($meta, 0, $_)) == unpack('V', substr($meta, $_, 4)) } map { length($meta) - 4 * $_ } 1, 2;
-	die "$path: no checksum" unless defined $at;
-	my @had = unpack('CC', substr($meta, CELL_BYTES, 2));
-	substr($meta, CELL_BYTES, 2) = pack('CC', $cell, $norm);
-	substr($meta, $at, 4) = pack('V', crc32c(substr($meta, 0, $at)));
-	seek($file, PAGE_HEADER, 0);
-	print $file $meta;
-	close($file) or die "$path: $!";
-	return "@had";
-}
-
-sub path_of
-{
-	my ($index) = @_;
-	return $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$index')");
+	return join(' ', unpack('CC', metapage_change($path, CELL_BYTES, pack('CC', $cell, $norm))));
 }
 
 # All are whole, and as the table is.
@@ -84,7 +55,7 @@ $node->safe_psql(
 			g / 3.0, jsonb_build_object('n', g) FROM generate_series(first, last) g $$;
 });
 $node->safe_psql('postgres', "CREATE INDEX old_$_ ON t USING sherman ($kinds[$_][0])") for 0 .. $#kinds;
-my @paths = map { path_of("old_$_") } 0 .. $#kinds;
+my @paths = map { metapage_path($node, "old_$_") } 0 .. $#kinds;
 $node->safe_psql('postgres', 'CHECKPOINT');
 $node->stop('immediate');
 my @had = map { set_sizes("$paths[$_]_init", @{ $kinds[$_] }[ 1, 2 ]) } 0 .. $#kinds;
@@ -107,8 +78,8 @@ $node->safe_psql('postgres', 'SELECT fill(5001, 6000); DELETE FROM t WHERE id % 
 agree($_, 'beside the others') for 'old_', 'new_';
 $node->safe_psql('postgres', "REINDEX INDEX old_$_") for 0 .. $#kinds;
 agree('old_', 'behind REINDEX');
-@paths = map { path_of("new_$_") } 0 .. $#kinds;
-my @remade = map { path_of("old_$_") } 0 .. $#kinds;
+@paths = map { metapage_path($node, "new_$_") } 0 .. $#kinds;
+my @remade = map { metapage_path($node, "old_$_") } 0 .. $#kinds;
 $node->stop;
 my @new = map { set_sizes($paths[$_], 16, 16) } 0 .. $#kinds;
 is("@new", '24 16 48 40 40 16 48 8 64 16 64 16 48 16 48 8 16 8', 'a build chooses cells by the rows');

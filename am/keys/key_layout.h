@@ -8,16 +8,20 @@
  * zeros; those of a DESC column are inverted. The first column that is not there whole is the last one with
  * any byte there.
  *
- * Image: the index tuple without its TID, that is t_info and what follows, without the zeros at its end.  Where
- * the normalized key holds all key columns without loss, and there are included columns, the data of the key
- * columns are left out of it; where there are none, there is no image (TreeFormat.lossless).
+ * Image: where the normalized key holds all key columns without loss, and there are no included columns, there is
+ * none (TreeFormat.lossless).  A whole image is the index tuple without its TID, that is t_info and what follows, without
+ * the zeros at its end.  Where the normalized key holds all key columns without loss, and there are included columns, the
+ * data of the key columns are left out of it.  All other indexes have brief images (brief.h), unless they were built by a
+ * version that knew whole ones alone: ShermanKeys.brief.
  */
 #ifndef SHERMAN_KEY_LAYOUT_H
 #define SHERMAN_KEY_LAYOUT_H
 
 #include "am/keys/keys.h"
 
+#include "am/keys/brief.h"
 #include "am/keys/normalize.h"
+#include "access/tupmacs.h"
 #include "port/pg_bswap.h"
 #include "utils/sortsupport.h"
 
@@ -27,8 +31,8 @@
 /* BTMaxItemSize() for pages of 8 KB, with header: a row that fits btree fits us. */
 #define KEY_TUPLE_MAX_BYTES TREE_IMAGE_MAX_BYTES
 
-/* What forming a tuple of an entry may write to, one that is damaged included. */
-#define KEY_TUPLE_ROOM MAXALIGN(sizeof(IndexTupleData) + TREE_IMAGE_MAX_BYTES)
+/* What forming a tuple of an entry may write to, one that is damaged included: also with a gap and a header of the longest. */
+#define KEY_TUPLE_ROOM MAXALIGN(sizeof(IndexTupleData) + TREE_IMAGE_MAX_BYTES + VARHDRSZ + MAXIMUM_ALIGNOF)
 
 /* Bytes in front of the image in an index tuple: its TID. */
 #define KEY_IMAGE_START offsetof(IndexTupleData, t_info)
@@ -52,7 +56,7 @@ typedef struct KeyColumn
 	bool		descending;
 	bool		nulls_first;
 	int			data_at;		/* of an exact key: its data in an index tuple without NULLs */
-	uint64		inverted;		/* bits of the integer that its bytes are, if the keys are integers */
+	uint64		inverted;		/* bits of the integer that its bytes are, if the keys are integers, or BRIEF_TOLD_INTEGER */
 	Oid			type;			/* the operator class's input type */
 	Oid			family;
 	Oid			collation;
@@ -69,6 +73,7 @@ struct ShermanKeys
 	int			columns;		/* key columns; the descriptor's others are included ones */
 	bool		exact;			/* the normalized key holds all key columns without loss */
 	bool		varies;			/* the length of images is not known from the definition */
+	bool		brief;			/* images are brief ones; then not exact */
 	bool		integers;		/* exact, and all key columns are integers: normalize_is_integer() */
 	int			data_bytes;		/* of an exact key: key_data_bytes() without NULLs */
 	int			in_norm;		/* leading columns whose NULL-ness is in the normalized key */
@@ -77,6 +82,7 @@ struct ShermanKeys
 	bool		naming_ready;
 	TupleDesc	descriptor;		/* of the index tuple, own copy */
 	MemoryContext context;
+	BriefPlan	plan;			/* of brief images */
 	KeyColumn	column[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -185,7 +191,83 @@ key_words_from_bytes(const ShermanKeys *keys, const uint8 *bytes, uint64 *words)
 		words[i] = 0;
 }
 
-extern void key_bytes_from_words(const ShermanKeys *keys, const uint64 *words, uint8 *bytes);
+static inline void
+key_bytes_from_words(const ShermanKeys *keys, const uint64 *words, uint8 *bytes)
+{
+	for (int i = 0; i < keys->format.norm_bytes / 8; i++)
+	{
+		uint64		word = pg_hton64(words[i]);
+
+		memcpy(bytes + i * 8, &word, sizeof(word));
+	}
+}
+
+/* Whether the normalized key has a column's NULL-ness and value without loss. */
+static inline bool
+key_has_column(const KeyColumn *column)
+{
+	return column->whole && NORMALIZE_IS_LOSSLESS(column->kind);
+}
+
+/* The value, not NULL, of a column that it has, from the key's bytes. By-reference values lie in `room`. */
+static inline Datum
+key_restore_value(const KeyColumn *column, const uint8 *bytes, void *room)
+{
+	uint8		inverted[NORMALIZE_RESTORE_BYTES];
+
+	if (!column->descending)
+		return normalize_restore(column->kind, bytes + column->at, room);
+	memcpy(inverted, bytes + column->at, column->bytes);
+	key_invert_bytes(inverted, column->bytes);
+	return normalize_restore(column->kind, inverted, room);
+}
+
+/* The integer that these bytes of a normalized key are, most significant first. */
+static inline uint64
+key_words_integer(const uint64 *words, int at, int bytes)
+{
+	int			skipped = at % 8 * 8;
+	uint64		value = words[at / 8] << skipped;
+
+	if (skipped + bytes * 8 > 64)
+		value |= words[at / 8 + 1] >> (64 - skipped);
+	return value >> (64 - bytes * 8);
+}
+
+/* An integer of so many bytes to where a tuple has it. */
+static inline void
+key_write_integer(char *to, uint64 value, int bytes)
+{
+	uint16		two = (uint16) value;
+	uint32		four = (uint32) value;
+
+	switch (bytes)
+	{
+		case 1:
+			*to = (char) value;
+			break;
+		case 2:
+			memcpy(to, &two, sizeof(two));
+			break;
+		case 4:
+			memcpy(to, &four, sizeof(four));
+			break;
+		default:
+			memcpy(to, &value, sizeof(value));
+			break;
+	}
+}
+
+/* Goes on to where the alignment of a tuple's data allows. Gaps are zeros, as in a tuple of PostgreSQL's own. */
+static inline char *
+key_align_with_zeros(char *data, char *end, char alignment)
+{
+	char	   *next = data + att_align_nominal(end - data, alignment);
+
+	while (end < next)
+		*end++ = 0;
+	return end;
+}
 
 /* The part of a row's key that is integers: fills high and norm. */
 extern void keys_form_normalized(const ShermanKeys *keys, const Datum *values, const bool *isnull,

@@ -3,13 +3,12 @@
  *		Entries as rows again: single columns, and whole index tuples.
  *
  * A column comes from the normalized key where that holds it whole and without loss, and else from the image, which
- * is an index tuple. Both come from a memory node: every length in them is checked.
+ * is an index tuple, or what makes one with the normalized key (brief.c). Both come from a memory node: every length in
+ * them is checked.
  */
 #include "am/base/sherman.h"
 
 #include "access/itup.h"
-#include "access/tupmacs.h"
-#include "port/pg_bswap.h"
 
 #include "am/keys/key_layout.h"
 
@@ -33,41 +32,16 @@ key_data_bytes(const ShermanKeys *keys, const bool *isnull, bool first_null)
 	return data;
 }
 
-void
-key_bytes_from_words(const ShermanKeys *keys, const uint64 *words, uint8 *bytes)
-{
-	for (int i = 0; i < keys->format.norm_bytes / 8; i++)
-	{
-		uint64		word = pg_hton64(words[i]);
-
-		memcpy(bytes + i * 8, &word, sizeof(word));
-	}
-}
-
-/* Whether the normalized key has a column's NULL-ness and value without loss. */
-static inline bool
-column_in_key(const KeyColumn *column)
-{
-	return column->whole && NORMALIZE_IS_LOSSLESS(column->kind);
-}
-
-/* A column that does, from the key's bytes. By-reference values lie in `room`. */
+/* A column that the normalized key has without loss, from its bytes. By-reference values lie in `room`. */
 static Datum
 restore_column(const KeyReader *reader, int i, const uint8 *bytes, void *room, bool *isnull)
 {
 	const KeyColumn *column = &reader->keys->column[i];
-	uint8		inverted[NORMALIZE_RESTORE_BYTES];
 	bool		flag = i == 0 ? reader->key.high : bytes[column->null_at] != 0;
 
-	Assert(column_in_key(column));
+	Assert(key_has_column(column));
 	*isnull = flag != column->nulls_first;
-	if (*isnull)
-		return (Datum) 0;
-	if (!column->descending)
-		return normalize_restore(column->kind, bytes + column->at, room);
-	memcpy(inverted, bytes + column->at, column->bytes);
-	key_invert_bytes(inverted, column->bytes);
-	return normalize_restore(column->kind, inverted, room);
+	return *isnull ? (Datum) 0 : key_restore_value(column, bytes, room);
 }
 
 /* All key columns, of which each is in the key. Returns whether one is NULL. */
@@ -84,17 +58,6 @@ restore_columns(KeyReader *reader, Datum *values, bool *isnull)
 		any_null |= isnull[i];
 	}
 	return any_null;
-}
-
-/* Goes on to where the alignment allows. Gaps are zeros, as in a tuple of PostgreSQL's own. */
-static char *
-align_with_zeros(char *data, char *end, char alignment)
-{
-	char	   *next = data + att_align_nominal(end - data, alignment);
-
-	while (end < next)
-		*end++ = 0;
-	return end;
 }
 
 /*
@@ -114,7 +77,7 @@ write_columns(const ShermanKeys *keys, const Datum *values, const bool *isnull, 
 			continue;
 		if (bitmap != NULL)
 			bitmap[i / BITS_PER_BYTE] |= (bits8) (1 << (i % BITS_PER_BYTE));
-		end = align_with_zeros(data, end, attribute->attalign);
+		end = key_align_with_zeros(data, end, attribute->attalign);
 		if (attribute->attbyval)
 			store_att_byval(end, values[i], attribute->attlen);
 		else
@@ -122,42 +85,6 @@ write_columns(const ShermanKeys *keys, const Datum *values, const bool *isnull, 
 		end += attribute->attlen;
 	}
 	return end;
-}
-
-/* The integer that these bytes of a normalized key are, most significant first. */
-static inline uint64
-words_integer(const uint64 *words, int at, int bytes)
-{
-	int			skipped = at % 8 * 8;
-	uint64		value = words[at / 8] << skipped;
-
-	if (skipped + bytes * 8 > 64)
-		value |= words[at / 8 + 1] >> (64 - skipped);
-	return value >> (64 - bytes * 8);
-}
-
-/* An integer of so many bytes to where a tuple has it. */
-static inline void
-write_integer(char *to, uint64 value, int bytes)
-{
-	uint16		two = (uint16) value;
-	uint32		four = (uint32) value;
-
-	switch (bytes)
-	{
-		case 1:
-			*to = (char) value;
-			break;
-		case 2:
-			memcpy(to, &two, sizeof(two));
-			break;
-		case 4:
-			memcpy(to, &four, sizeof(four));
-			break;
-		default:
-			memcpy(to, &value, sizeof(value));
-			break;
-	}
 }
 
 /* Zeros up to where the alignment ends; of the lengths that are frequent without a call. */
@@ -180,10 +107,10 @@ write_further_integers(const ShermanKeys *keys, const uint64 *words, char *data)
 	{
 		const KeyColumn *column = &keys->column[i];
 
-		if ((words_integer(words, column->null_at, 1) != 0) != key_null_flag(column, false))
+		if ((key_words_integer(words, column->null_at, 1) != 0) != key_null_flag(column, false))
 			return false;
-		write_integer(data + column->data_at, words_integer(words, column->at, column->bytes) ^ column->inverted,
-					  column->bytes);
+		key_write_integer(data + column->data_at,
+						  key_words_integer(words, column->at, column->bytes) ^ column->inverted, column->bytes);
 	}
 	return true;
 }
@@ -200,7 +127,7 @@ write_integers(const ShermanKeys *keys, const TreeKeyView *key, char *data)
 	if (key->high != key_null_flag(first, false))
 		return false;
 	clear_data(data, keys->data_bytes);
-	write_integer(data, (key->norm[0] >> (64 - first->bytes * 8)) ^ first->inverted, first->bytes);
+	key_write_integer(data, (key->norm[0] >> (64 - first->bytes * 8)) ^ first->inverted, first->bytes);
 	return keys->columns == 1 || write_further_integers(keys, key->norm, data);
 }
 
@@ -269,25 +196,45 @@ insert_key_data(KeyReader *reader, unsigned short info)
 	return bytes;
 }
 
-/* The entry's image as an index tuple again. */
-static IndexTuple
-image_tuple(KeyReader *reader)
+/* The tuple of an entry whose image is a whole one. */
+static void
+whole_image_tuple(KeyReader *reader)
 {
 	const TreeKeyView *key = &reader->key;
-	unsigned short info;
+	unsigned short info = copy_head(reader);
 	Size		size;
 	Size		start;
 	Size		inserted;
 
-	if (reader->formed)
-		return reader->tuple;
-	info = copy_head(reader);
 	size = info & INDEX_SIZE_MASK;
 	start = IndexInfoFindDataOffset(info);
 	inserted = reader->keys->exact ? insert_key_data(reader, info) : 0;
 	if (start + inserted > size || KEY_IMAGE_START + key->image_bytes + inserted > size)
 		report_image(key, size);
 	copy_image(key, start - KEY_IMAGE_START, size - start - inserted, (char *) reader->tuple + start + inserted);
+}
+
+/* The entry's image as an index tuple again. */
+static IndexTuple
+image_tuple(KeyReader *reader)
+{
+	TreeKeyView *key = &reader->key;
+	bool		brief = reader->keys->brief;
+
+	if (reader->formed)
+		return reader->tuple;
+	if (brief && (key->image == NULL || key->image_bytes < BRIEF_HEAD_BYTES))
+		report_image(key, 0);
+	if (brief && (key->image[0] & BRIEF_WHOLE) != 0)
+	{
+		key->image += BRIEF_HEAD_BYTES;
+		key->image_bytes -= BRIEF_HEAD_BYTES;
+		brief = false;
+	}
+	if (!brief)
+		whole_image_tuple(reader);
+	else if (!brief_tuple(reader))
+		report_image(key, 0);
 	reader->formed = true;
 	return reader->tuple;
 }
@@ -297,7 +244,7 @@ key_reader_column(KeyReader *reader, int column, bool *isnull)
 {
 	uint8		bytes[KEY_NORM_MAX];
 
-	if (!column_in_key(&reader->keys->column[column]))
+	if (!key_has_column(&reader->keys->column[column]))
 		return index_getattr(image_tuple(reader), column + 1, reader->keys->descriptor, isnull);
 	key_bytes_from_words(reader->keys, reader->key.norm, bytes);
 	return restore_column(reader, column, bytes, reader->restored[column], isnull);
@@ -326,7 +273,7 @@ form_tuple(KeyReader *reader)
 	memset(tuple + 1, 0, start - sizeof(IndexTupleData));
 	end = write_columns(keys, values, isnull, (char *) reader->tuple + start,
 						any_null ? (bits8 *) (tuple + 1) : NULL);
-	end = align_with_zeros((char *) reader->tuple, end, TYPALIGN_DOUBLE);
+	end = key_align_with_zeros((char *) reader->tuple, end, TYPALIGN_DOUBLE);
 	tuple->t_info = (unsigned short) ((end - (char *) reader->tuple) | (any_null ? INDEX_NULL_MASK : 0));
 }
 

@@ -7,6 +7,7 @@
  */
 #include "am/base/sherman.h"
 
+#include "access/heaptoast.h"
 #include "access/htup_details.h"
 #include "access/itup.h"
 #include "access/nbtree.h"
@@ -34,6 +35,12 @@
 /* The longest cell: a line. */
 #define CELL_MAX_BYTES ((TREE_NORM_WORDS + 1) * 8)
 
+/*
+ * In the metapage beside the kind of the first column: the index has brief images.  A version that knows whole ones alone takes it
+ * for an index whose keys it would encode in another way, and leaves it alone.
+ */
+#define KINDS_BRIEF 0x80
+
 /* Offsets that fit a cell. */
 #define KEY_MAX_OFFSET 4095
 
@@ -48,7 +55,7 @@ typedef struct KeyDemand
 	bool		open;			/* the last of them is a prefix that takes whatever there is */
 	bool		included;		/* there are included columns */
 	bool		prefix_alone;	/* one key column, a prefix, and included ones */
-	int			image_bytes;	/* 0 = not known: of variable length */
+	bool		fixed;			/* no column's length varies */
 	int			rest_bytes;		/* of the image without the key columns; 0 = not known, or not exact */
 } KeyDemand;
 
@@ -59,7 +66,7 @@ attribute_is_fixed(Form_pg_attribute attribute)
 	return attribute->attlen > 0 && attribute->attlen != NAMEDATALEN;
 }
 
-/* Bytes of image for rows without NULLs, where no column's length varies. */
+/* Whether a column's length varies, and bytes of whole image for the included ones of rows without NULLs, where it does not. */
 static void
 measure_image(const ShermanKeys *keys, KeyDemand *demand)
 {
@@ -77,8 +84,8 @@ measure_image(const ShermanKeys *keys, KeyDemand *demand)
 			rest_from = data;
 		data += attribute->attlen;
 	}
-	demand->image_bytes = (int) (sizeof(unsigned short) + data);
-	demand->rest_bytes = demand->exact ? (int) (demand->image_bytes - rest_from) : 0;
+	demand->fixed = true;
+	demand->rest_bytes = demand->exact ? (int) (sizeof(unsigned short) + data - rest_from) : 0;
 }
 
 static void
@@ -104,6 +111,9 @@ measure_demand(ShermanKeys *keys, KeyDemand *demand)
 	demand->prefix_alone = demand->included && demand->open && keys->columns == 1;
 	measure_image(keys, demand);
 }
+
+/* An image does not take the place of so many bytes of normalized key. */
+#define FIXED_LEAST_NORM 24
 
 /* Bytes of a prefix behind whole columns that decide as a rule. */
 #define PREFIX_LEAST_BYTES 4
@@ -147,55 +157,7 @@ choose_exact(const KeyDemand *demand, TreeFormat *format)
 	return true;
 }
 
-/*
- * Keys without loss are kept whole: choose_exact().  Others have their image beside at least 8 normalized bytes:
- * - of fixed length: as many normalized bytes as leave the image its room, and the smallest cell that holds both.  An
- *	 image too long for any cell leaves its place to normalized bytes.
- * Where no length is known these are what is guessed; a build knows the lengths, and takes the cell that fits them:
- * sherman_keys_fit_cells().
- * - one column of variable length: 32 bytes, half of it normalized.  A word or a short name fits; what does
- *	 not lies out of line, and is only fetched where the first 8 bytes tie.  Without a normalization every
- *	 comparison wants the image: 64 bytes, so that it is rarely out of line.
- * - several columns: 64 bytes, up to 24 of them normalized, so that a leading column and the start of the
- *	 next decide; 16 where these leave a prefix some bytes, and of a single prefix, to leave room for what is included.
- *
- * Returns whether the key is exact.
- */
-static bool
-choose_format(const KeyDemand *demand, int attributes, TreeFormat *format)
-{
-	int			wanted = demand->open ? KEY_NORM_MAX : (Max(demand->bytes, 1) + 7) / 8 * 8;
-	int			room = CELL_MAX_BYTES - CELL_HEAD_BYTES;
-
-	format->lossless = false;
-	if (choose_exact(demand, format))
-		return true;
-	format->cell_bytes = CELL_MAX_BYTES;
-	if (demand->image_bytes > 0)
-	{
-		int			image = demand->image_bytes + CELL_LENGTH_BYTES;
-
-		if (Min(wanted, 24) + image <= room)
-			wanted = Min(wanted, (room - image) / 8 * 8);
-		format->norm_bytes = Min(wanted, (room - CELL_REFERENCE_BYTES) / 8 * 8);
-		format->cell_bytes = Min(cell_bytes_for(format->norm_bytes, demand->image_bytes), CELL_MAX_BYTES);
-	}
-	else if (attributes == 1)
-	{
-		if (demand->open)
-			format->cell_bytes = 32;
-		format->norm_bytes = 8;
-	}
-	else
-	{
-		bool		start = demand->open && demand->bytes + PREFIX_LEAST_BYTES <= 16;
-
-		format->norm_bytes = Min(wanted, demand->prefix_alone || start ? 16 : 24);
-	}
-	return false;
-}
-
-/* Gives the columns their places in the normalized key. */
+/* Gives the columns their places in the normalized key of the format's length. */
 static void
 place_columns(ShermanKeys *keys)
 {
@@ -203,12 +165,20 @@ place_columns(ShermanKeys *keys)
 	int			end = keys->format.norm_bytes;
 	bool		open = true;	/* all columns so far are whole */
 
+	keys->in_norm = keys->whole = 0;
+	for (int i = 0; i < keys->columns; i++)
+	{
+		KeyColumn  *column = &keys->column[i];
+
+		column->null_at = -1;
+		column->at = column->bytes = 0;
+		column->whole = false;
+	}
 	for (int i = 0; i < keys->columns; i++)
 	{
 		KeyColumn  *column = &keys->column[i];
 		int			width = normalize_width(column->kind);
 
-		column->null_at = -1;
 		if (!open || (i > 0 && at >= end))
 			break;
 		if (i > 0)
@@ -226,6 +196,76 @@ place_columns(ShermanKeys *keys)
 		at += column->bytes;
 		open = column->whole;
 	}
+	brief_plan(keys);
+}
+
+/*
+ * The sizes for rows whose images have a known length: the most bytes of normalized key, up to `most`, beside which the cell has
+ * room for the image.
+ */
+static void
+choose_fixed(ShermanKeys *keys, int most)
+{
+	TreeFormat *format = &keys->format;
+	int			room = CELL_MAX_BYTES - CELL_HEAD_BYTES;
+
+	format->norm_bytes = (uint8) Min(most, room - CELL_REFERENCE_BYTES);
+	for (int norm = format->norm_bytes; norm >= Min(most, FIXED_LEAST_NORM); norm -= sizeof(uint64))
+	{
+		int			cell;
+
+		format->norm_bytes = (uint8) norm;
+		place_columns(keys);
+		cell = cell_bytes_for(norm, brief_fixed_image(keys));
+		if (cell <= CELL_MAX_BYTES)
+		{
+			format->cell_bytes = (uint8) cell;
+			return;
+		}
+	}
+	format->norm_bytes = (uint8) Min(most, room - CELL_REFERENCE_BYTES);
+}
+
+/*
+ * Keys without loss are kept whole: choose_exact().  Others have their image beside at least 8 normalized bytes:
+ * - of fixed length: as many normalized bytes as leave the image its room, and the smallest cell that holds both.  An
+ *	 image too long for any cell leaves its place to normalized bytes: choose_fixed().
+ * Where no length is known these are what is guessed; a build knows the lengths, and takes the cell that fits them:
+ * sherman_keys_fit_cells().
+ * - one column of variable length: 32 bytes, half of it normalized.  A word or a short name fits; what does
+ *	 not lies out of line, and is only fetched where the first 8 bytes tie.  Without a normalization every
+ *	 comparison wants the image: 64 bytes, so that it is rarely out of line.
+ * - several columns: 64 bytes, up to 24 of them normalized, so that a leading column and the start of the
+ *	 next decide; 16 where these leave a prefix some bytes, and of a single prefix, to leave room for what is included.
+ *
+ * Returns whether the key is exact.
+ */
+static bool
+choose_format(ShermanKeys *keys, const KeyDemand *demand)
+{
+	TreeFormat *format = &keys->format;
+	int			attributes = keys->descriptor->natts;
+	int			wanted = demand->open ? KEY_NORM_MAX : (Max(demand->bytes, 1) + 7) / 8 * 8;
+
+	format->lossless = false;
+	if (choose_exact(demand, format))
+		return true;
+	format->cell_bytes = CELL_MAX_BYTES;
+	if (demand->fixed)
+		choose_fixed(keys, wanted);
+	else if (attributes == 1)
+	{
+		if (demand->open)
+			format->cell_bytes = 32;
+		format->norm_bytes = 8;
+	}
+	else
+	{
+		bool		start = demand->open && demand->bytes + PREFIX_LEAST_BYTES <= 16;
+
+		format->norm_bytes = Min(wanted, demand->prefix_alone || start ? 16 : 24);
+	}
+	return false;
 }
 
 /* Where the data of an exact key's columns lie in an index tuple without NULLs: so that they are put there fast. */
@@ -358,8 +398,9 @@ sherman_keys_make(Relation index, const ShermanMetaPage *meta)
 		column->kind = column_kind(index, i);
 	}
 	measure_demand(keys, &demand);
-	keys->exact = choose_format(&demand, keys->descriptor->natts, &keys->format);
-	keys->varies = demand.image_bytes == 0;
+	keys->exact = choose_format(keys, &demand);
+	keys->varies = !demand.fixed;
+	keys->brief = !keys->exact && brief_serves(keys->descriptor) && (meta == NULL || (meta->kinds[0] & KINDS_BRIEF) != 0);
 	if (meta != NULL)
 		adopt_sizes(keys, &demand, meta);
 	keys->format.fill_percent = (uint8) sherman_fillfactor(index);
@@ -389,18 +430,30 @@ sherman_keys_vary(const ShermanKeys *keys)
 	return !keys->format.lossless && keys->varies;
 }
 
-void
-sherman_keys_measure(const ShermanKeys *keys, Datum *values, bool *isnull, ShermanImages *images)
+/* The length of a row's whole image, about. */
+static Size
+measure_whole(const ShermanKeys *keys, Datum *values, bool *isnull)
 {
 	int			last = keys->descriptor->natts - 1;
 	Size		image = sizeof(unsigned short) + heap_compute_data_size(keys->descriptor, values, isnull);
-	int			class;
 
 	/* The key columns' data are left out, and the zeros behind a name. */
 	if (keys->exact)
 		image -= Min(image - sizeof(unsigned short), (Size) keys->data_bytes);
 	else if (!isnull[last] && TupleDescAttr(keys->descriptor, last)->attlen == NAMEDATALEN)
 		image -= NAMEDATALEN - strlen(NameStr(*DatumGetName(values[last])));
+	return image;
+}
+
+void
+sherman_keys_measure(const ShermanKeys *keys, Datum *values, bool *isnull, ShermanImages *images)
+{
+	uint8		brief[TREE_IMAGE_MAX_BYTES];
+	Size		image = keys->brief ? brief_form(keys, values, isnull, sizeof(brief), brief) : 0;
+	int			class;
+
+	if (image == 0)
+		image = measure_whole(keys, values, isnull);
 	class = image_class(image);
 	images->count[class]++;
 	images->bytes[class] += TYPEALIGN(CELL_REFERENCE_BYTES, image);
@@ -448,6 +501,8 @@ sherman_keys_note(const ShermanKeys *keys, ShermanMetaPage *meta)
 		meta->kinds[i] = (uint8) keys->column[i].kind;
 		meta->collation_versions[i] = hash_of_version(collation_version(keys->column[i].collation));
 	}
+	if (keys->brief)
+		meta->kinds[0] |= KINDS_BRIEF;
 }
 
 bool
@@ -455,7 +510,7 @@ sherman_keys_fit(Relation index, const ShermanMetaPage *meta)
 {
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 	{
-		if (meta->kinds[i] != (uint8) column_kind(index, i))
+		if ((meta->kinds[i] & ~(i == 0 ? KINDS_BRIEF : 0)) != (int) column_kind(index, i))
 			return false;
 	}
 	return true;
@@ -601,6 +656,69 @@ report_too_large(Relation index, Size size, ItemPointer tid)
 					 "or use full text indexing.")));
 }
 
+/* The row as an index tuple. Raises if it is too large. */
+static IndexTuple
+form_tuple(const ShermanKeys *keys, Relation index, Datum *values, bool *isnull, ItemPointer tid)
+{
+	IndexTuple	tuple = index_form_tuple(keys->descriptor, values, isnull);
+
+	if (IndexTupleSize(tuple) > KEY_TUPLE_MAX_BYTES)
+		report_too_large(index, IndexTupleSize(tuple), tid);
+	return tuple;
+}
+
+/* The length of a tuple without the zeros at its end. */
+static Size
+trimmed_size(IndexTuple tuple, Size size)
+{
+	while (size > sizeof(IndexTupleData) && ((char *) tuple)[size - 1] == 0)
+		size--;
+	return size;
+}
+
+/*
+ * The brief image of a row that has been formed as a tuple, whose values may be compressed.  It is never longer than the tuple:
+ * each column has a length here and a header there.
+ */
+static Size
+form_brief_of_tuple(const ShermanKeys *keys, IndexTuple tuple, uint8 *image)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	Size		size;
+
+	index_deform_tuple(tuple, keys->descriptor, values, isnull);
+	size = brief_form(keys, values, isnull, KEY_TUPLE_MAX_BYTES, image);
+	if (size > 0)
+		return size;
+	size = trimmed_size(tuple, IndexTupleSize(tuple)) - KEY_IMAGE_START;
+	image[0] = BRIEF_WHOLE;
+	memcpy(image + BRIEF_HEAD_BYTES, (char *) tuple + KEY_IMAGE_START, size);
+	return BRIEF_HEAD_BYTES + size;
+}
+
+/* Images up to this length are of rows that fit an index tuple: a column takes a header and a gap there at most. */
+#define BRIEF_FITS_BYTES 1024
+
+StaticAssertDecl(BRIEF_FITS_BYTES + TOAST_INDEX_TARGET + KEY_NORM_MAX + INDEX_MAX_KEYS * (VARHDRSZ + MAXIMUM_ALIGNOF) +
+				 sizeof(IndexTupleData) + 2 * MAXIMUM_ALIGNOF < KEY_TUPLE_MAX_BYTES,
+				 "also with the blanks of a bpchar and what the normalized key has");
+StaticAssertDecl(KEY_TUPLE_MAX_BYTES - KEY_IMAGE_START + BRIEF_HEAD_BYTES <= TREE_IMAGE_MAX_BYTES,
+				 "there is room for a whole image behind its head");
+
+/* The brief image of a row. No tuple is formed of one without long values, which PostgreSQL would compress. */
+static void
+form_brief(const ShermanKeys *keys, Relation index, Datum *values, bool *isnull, ItemPointer tid, TreeKey *key)
+{
+	uint8		image[TREE_IMAGE_MAX_BYTES];
+	Size		size = brief_form(keys, values, isnull, TOAST_INDEX_TARGET, image);
+
+	if (size == 0 || size > BRIEF_FITS_BYTES)
+		size = form_brief_of_tuple(keys, form_tuple(keys, index, values, isnull, tid), image);
+	key->image = memcpy(palloc(size), image, size);
+	key->image_bytes = (uint16) size;
+}
+
 void
 keys_form_rest(ShermanKeys *keys, Relation index, Datum *values, bool *isnull, ItemPointer tid, TreeKey *key)
 {
@@ -622,17 +740,17 @@ keys_form_rest(ShermanKeys *keys, Relation index, Datum *values, bool *isnull, I
 	key->image_bytes = 0;
 	if (keys->format.lossless)
 		return;
-
-	tuple = index_form_tuple(keys->descriptor, values, isnull);
+	if (keys->brief)
+	{
+		form_brief(keys, index, values, isnull, tid, key);
+		return;
+	}
+	tuple = form_tuple(keys, index, values, isnull, tid);
 	size = IndexTupleSize(tuple);
-	if (size > KEY_TUPLE_MAX_BYTES)
-		report_too_large(index, size, tid);
 	if (keys->exact)
 		size = leave_out_key_data(keys, tuple, size, isnull);
-	while (size > sizeof(IndexTupleData) && ((char *) tuple)[size - 1] == 0)
-		size--;
 	key->image = (const uint8 *) tuple + KEY_IMAGE_START;
-	key->image_bytes = (uint16) (size - KEY_IMAGE_START);
+	key->image_bytes = (uint16) (trimmed_size(tuple, size) - KEY_IMAGE_START);
 }
 
 void

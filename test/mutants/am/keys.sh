@@ -2,7 +2,7 @@
 
 mutate lost_locale_is_loaded t/067_encoding can_compare \
 	's/can = !isnull && locale_exists\(/can = !isnull || locale_exists(/'
-mutate integer_over_two_words_cut sql/index_only words_integer \
+mutate integer_over_two_words_cut sql/index_only key_words_integer \
 	's/skipped \+ bytes \* 8 > 64/skipped + bytes * 8 > 64 + 64/'
 mutate null_taken_for_a_value sql/index_only write_integers \
 	's/if \(key->high != key_null_flag\(first, false\)\)\n\t\treturn false;/if (false)\n\t\treturn false;/'
