@@ -50,3 +50,29 @@ mutate keys_cut_by_their_size t/083_cell_sizes adopt_sizes \
 	's/if \(keys->exact && norm < demand->bytes\)/if (false)/'
 mutate images_without_room t/083_cell_sizes adopt_sizes \
 	's/keys->format\.lossless \? beside != 0 : beside < CELL_REFERENCE_BYTES/false/'
+mutate images_of_old_indexes_taken_for_brief t/085_key_images sherman_keys_make \
+	's/\(meta == NULL \|\| \(meta->kinds\[0\] & KINDS_BRIEF\) != 0\)/true/'
+mutate brief_images_not_noted t/085_key_images sherman_keys_note \
+	's/if \(keys->brief\)/if (false)/'
+mutate cut_string_taken_for_whole sql/key_images leave_out_prefix \
+	's/value->rest_bytes -= told;/value->rest_bytes = 0;/'
+mutate equal_floats_taken_for_the_same sql/key_images part_of \
+	's/key_has_column\(column\)/(key_has_column(column) || column->kind == NORMALIZE_FLOAT8)/'
+mutate blanks_at_the_end_lost sql/key_images look_at_varlena \
+	's/value->number -= \(int\) value->rest_bytes;/value->number = 0;/'
+mutate zeros_end_a_bytea sql/key_images take_string \
+	's/string->prefix_bytes = length;/;/'
+mutate zeros_end_a_text sql/key_images leave_out_prefix \
+	's/if \(memchr\(value->rest, 0, told\) != NULL\)/if (false)/'
+mutate compressed_value_taken_for_plain sql/key_images look_at_varlena \
+	's/ \|\| VARATT_IS_COMPRESSED\(varlena\)//'
+mutate whole_image_taken_for_brief sql/key_images image_tuple \
+	's/if \(brief && \(key->image\[0\] & BRIEF_WHOLE\) != 0\)/if (false)/'
+mutate descending_prefix_not_inverted sql/key_images find_prefix \
+	's/if \(column->descending\)/if (false)/'
+mutate null_behind_the_key_not_told sql/key_images put_head \
+	's/any \|= isnull\[i\];/any |= false;/'
+mutate plain_type_with_short_header sql/key_images brief_plan \
+	's/packable = attribute->attstorage != TYPSTORAGE_PLAIN;/packable = true;/'
+mutate long_lengths_in_a_byte sql/key_images put_length \
+	's/if \(length >= LENGTH_LONG\)/if (false)/'
