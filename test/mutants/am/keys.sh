@@ -56,7 +56,7 @@ mutate brief_images_not_noted t/085_key_images sherman_keys_note \
 	's/if \(keys->brief\)/if (false)/'
 mutate cut_string_taken_for_whole sql/key_images leave_out_prefix \
 	's/value->rest_bytes -= told;/value->rest_bytes = 0;/'
-mutate equal_floats_taken_for_the_same sql/key_images part_of \
+mutate equal_floats_taken_for_the_same sql/key_images brief.c:part_of \
 	's/key_has_column\(column\)/(key_has_column(column) || column->kind == NORMALIZE_FLOAT8)/'
 mutate blanks_at_the_end_lost sql/key_images look_at_varlena \
 	's/value->number -= \(int\) value->rest_bytes;/value->number = 0;/'
@@ -70,7 +70,7 @@ mutate whole_image_taken_for_brief sql/key_images image_tuple \
 	's/if \(brief && \(key->image\[0\] & BRIEF_WHOLE\) != 0\)/if (false)/'
 mutate descending_prefix_not_inverted sql/key_images find_prefix \
 	's/if \(column->descending\)/if (false)/'
-mutate null_behind_the_key_not_told sql/key_images put_head \
+mutate null_behind_the_key_not_told sql/key_images brief.c:put_head \
 	's/any \|= isnull\[i\];/any |= false;/'
 mutate plain_type_with_short_header sql/key_images brief_plan \
 	's/packable = attribute->attstorage != TYPSTORAGE_PLAIN;/packable = true;/'
