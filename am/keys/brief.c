@@ -62,31 +62,50 @@ is_variable(BriefPart part)
 	return part >= BRIEF_TRIMMED;
 }
 
+/* What there is in the normalized key of a column. */
+static void
+plan_key_column(BriefPlan *plan, BriefColumn *planned, const KeyColumn *column)
+{
+	planned->descending = column->descending;
+	planned->at = (int16) column->at;
+	planned->bytes = (int16) column->bytes;
+	(void) normalize_is_integer(column->kind, &planned->inverted);
+	if (column->descending)
+		planned->inverted = ~planned->inverted;
+	if (column->null_at >= 0)
+	{
+		int			shift = (int) (sizeof(uint64) - 1 - column->null_at % sizeof(uint64)) * BITS_PER_BYTE;
+
+		plan->null_mask[column->null_at / sizeof(uint64)] |= UINT64CONST(0xff) << shift;
+		plan->null_bits[column->null_at / sizeof(uint64)] |= (uint64) key_null_flag(column, false) << shift;
+	}
+}
+
 void
 brief_plan(ShermanKeys *keys)
 {
 	BriefPlan  *plan = &keys->plan;
 
-	plan->fixed_bytes = 0;
+	memset(plan, 0, sizeof(*plan));
 	plan->last_variable = -1;
+	plan->high = key_null_flag(&keys->column[0], false);
 	for (int i = 0; i < keys->descriptor->natts; i++)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(keys->descriptor, i);
-		KeyColumn  *column = i < keys->columns ? &keys->column[i] : NULL;
-		BriefPart	part = part_of(column, attribute);
+		const KeyColumn *column = i < keys->columns ? &keys->column[i] : NULL;
+		BriefColumn *planned = &plan->column[i];
 
-		plan->column[i].part = part;
-		plan->column[i].packable = attribute->attstorage != TYPSTORAGE_PLAIN;
-		if (is_variable(part))
+		planned->part = part_of(column, attribute);
+		planned->packable = attribute->attstorage != TYPSTORAGE_PLAIN;
+		planned->alignment = (uint8) att_align_nominal(1, attribute->attalign);
+		planned->length = attribute->attlen;
+		if (column != NULL)
+			plan_key_column(plan, planned, column);
+		if (is_variable(planned->part))
 			plan->last_variable = i;
-		else if (part == BRIEF_FIXED)
+		else if (planned->part == BRIEF_FIXED)
 			plan->fixed_bytes += attribute->attlen;
-		else if (part == BRIEF_TOLD_INTEGER)
-		{
-			(void) normalize_is_integer(column->kind, &column->inverted);
-			if (column->descending)
-				column->inverted = ~column->inverted;
-		}
+		plan->varlena |= attribute->attlen < 0;
 	}
 }
 
@@ -291,11 +310,10 @@ typedef struct BriefReading
 	const uint8 *fixed;			/* in the image */
 	const uint8 *variable;
 	const uint8 *image_end;
-	char	   *data;			/* in the tuple */
-	char	   *end;
+	char	   *end;			/* in the tuple */
 	char	   *limit;
 	bool		bytes_ready;
-	uint8		bytes[KEY_NORM_MAX];	/* the words' */
+	uint8		bytes[KEY_NORM_MAX + sizeof(uint64)];	/* the words' */
 } BriefReading;
 
 /* The normalized key's bytes, which not every entry needs. */
@@ -308,11 +326,19 @@ key_bytes(BriefReading *reading)
 	return reading->bytes;
 }
 
-/* Whether there is room for so many bytes more, with the largest gap and header. */
+/* Whether there is room for so many bytes more, with a gap, a header, and zeros behind them. */
 static inline bool
 has_room(const BriefReading *reading, Size bytes)
 {
-	return bytes + VARHDRSZ + MAXIMUM_ALIGNOF <= (Size) (reading->limit - reading->end);
+	return bytes + VARHDRSZ + 2 * MAXIMUM_ALIGNOF <= (Size) (reading->limit - reading->end);
+}
+
+/* Goes on to where the alignment allows; the gap is zeros. */
+static inline void
+align_end(BriefReading *reading, Size alignment)
+{
+	memset(reading->end, 0, MAXIMUM_ALIGNOF);
+	reading->end = (char *) TYPEALIGN(alignment, reading->end);
 }
 
 static bool
@@ -329,99 +355,98 @@ get_length(const uint8 **next, const uint8 *end, Size *length)
 	return true;
 }
 
-/*
- * Which columns are NULL.  Returns false if the image is too short; *any: one is.  Sets where the columns of fixed length begin.
- */
-static bool
-find_nulls(BriefReading *reading, const TreeKeyView *key, bool *isnull, bool *any)
+/* Whether no column is NULL, by the head and the normalized key. */
+static inline bool
+nothing_is_null(const ShermanKeys *keys, const TreeKeyView *key)
 {
-	const ShermanKeys *keys = reading->keys;
-	const uint8 *bitmap = key->image + BRIEF_HEAD_BYTES;
-	int			natts = keys->descriptor->natts;
+	const BriefPlan *plan = &keys->plan;
 
-	isnull[0] = key->high != keys->column[0].nulls_first;
-	*any = isnull[0];
-	for (int i = 1; i < keys->in_norm; i++)
-	{
-		const KeyColumn *column = &keys->column[i];
-
-		isnull[i] = (key_words_integer(reading->words, column->null_at, 1) != 0) != column->nulls_first;
-		*any |= isnull[i];
-	}
-	reading->fixed = bitmap;
-	if ((key->image[0] & BRIEF_NULLS) == 0)
-	{
-		memset(isnull + keys->in_norm, false, natts - keys->in_norm);
-		return true;
-	}
-	*any = true;
-	reading->fixed += bitmap_bytes(keys);
-	if (reading->fixed > reading->image_end)
+	if (key->image[0] != 0 || key->high != plan->high)
 		return false;
-	for (int i = keys->in_norm; i < natts; i++)
+	for (int i = 0; i < keys->format.norm_bytes / (int) sizeof(uint64); i++)
 	{
-		int			bit = i - keys->in_norm;
-
-		isnull[i] = (bitmap[bit / BITS_PER_BYTE] >> bit % BITS_PER_BYTE & 1) != 0;
+		if ((key->norm[i] & plan->null_mask[i]) != plan->null_bits[i])
+			return false;
 	}
 	return true;
 }
 
-/* Bytes of the columns of fixed length. */
+/* Finds out which columns are NULL. Returns the end of the bitmap. */
+static const uint8 *
+find_nulls(const ShermanKeys *keys, const TreeKeyView *key, bool *isnull)
+{
+	const uint8 *bitmap = key->image + BRIEF_HEAD_BYTES;
+	bool		told = (key->image[0] & BRIEF_NULLS) != 0;
+
+	for (int i = 0; i < keys->in_norm; i++)
+	{
+		const KeyColumn *column = &keys->column[i];
+		bool		flag = i == 0 ? key->high : key_words_integer(key->norm, column->null_at, 1) != 0;
+
+		isnull[i] = flag != column->nulls_first;
+	}
+	for (int i = keys->in_norm; i < keys->descriptor->natts; i++)
+	{
+		int			bit = i - keys->in_norm;
+
+		isnull[i] = told && (bitmap[bit / BITS_PER_BYTE] >> bit % BITS_PER_BYTE & 1) != 0;
+	}
+	return told ? bitmap + bitmap_bytes(keys) : bitmap;
+}
+
+/* Bytes of the columns of fixed length that are not NULL. */
 static Size
-fixed_bytes(const ShermanKeys *keys, const bool *isnull, bool any_null)
+fixed_bytes(const ShermanKeys *keys, const bool *isnull)
 {
 	Size		bytes = 0;
 
-	if (!any_null)
-		return keys->plan.fixed_bytes;
 	for (int i = 0; i < keys->descriptor->natts; i++)
 	{
 		if (keys->plan.column[i].part == BRIEF_FIXED && !isnull[i])
-			bytes += TupleDescAttr(keys->descriptor, i)->attlen;
+			bytes += keys->plan.column[i].length;
 	}
 	return bytes;
 }
 
 /* A column that the normalized key holds whole. */
 static void
-write_told(BriefReading *reading, const KeyColumn *column, Form_pg_attribute attribute)
+write_told(BriefReading *reading, int i)
 {
 	uint64		room[NORMALIZE_RESTORE_BYTES / sizeof(uint64)];
-	Datum		value = key_restore_value(column, key_bytes(reading), room);
+	Datum		value = key_restore_value(&reading->keys->column[i], key_bytes(reading), room);
+	int			length = reading->keys->plan.column[i].length;
 
-	if (attribute->attbyval)
-		key_write_integer(reading->end, (uint64) value, attribute->attlen);
+	if (TupleDescAttr(reading->keys->descriptor, i)->attbyval)
+		key_write_integer(reading->end, (uint64) value, length);
 	else
-		memcpy(reading->end, DatumGetPointer(value), attribute->attlen);
+		memcpy(reading->end, DatumGetPointer(value), length);
 }
 
-/* A column of so many bytes, which there is room for. */
+/* A column of fixed length, which there is room for. */
 static inline void
-write_fixed(BriefReading *reading, int i, BriefPart part)
+write_fixed(BriefReading *reading, int i)
 {
-	Form_pg_attribute attribute = TupleDescAttr(reading->keys->descriptor, i);
-	const KeyColumn *column = &reading->keys->column[i];
+	const BriefColumn *column = &reading->keys->plan.column[i];
 
-	reading->end = key_align_with_zeros(reading->data, reading->end, attribute->attalign);
-	if (part == BRIEF_TOLD_INTEGER)
+	align_end(reading, column->alignment);
+	if (column->part == BRIEF_TOLD_INTEGER)
 		key_write_integer(reading->end, key_words_integer(reading->words, column->at, column->bytes) ^ column->inverted,
-						  attribute->attlen);
-	else if (part == BRIEF_TOLD)
-		write_told(reading, column, attribute);
+						  column->length);
+	else if (column->part == BRIEF_TOLD)
+		write_told(reading, i);
 	else
 	{
-		memcpy(reading->end, reading->fixed, attribute->attlen);
-		reading->fixed += attribute->attlen;
+		memcpy(reading->end, reading->fixed, column->length);
+		reading->fixed += column->length;
 	}
-	reading->end += attribute->attlen;
+	reading->end += column->length;
 }
 
 /* A value of variable length, put together: what the normalized key has of it, what the image has, and blanks. */
 typedef struct BriefString
 {
-	uint8		inverted[KEY_NORM_MAX];
-	const uint8 *prefix;
+	uint8		inverted[KEY_NORM_MAX + sizeof(uint64)];
+	const uint8 *prefix;		/* 8 bytes or more may be read */
 	Size		prefix_bytes;
 	const uint8 *rest;
 	Size		rest_bytes;
@@ -429,11 +454,9 @@ typedef struct BriefString
 } BriefString;
 
 /* Finds the part of a string that is in the normalized key: all bytes of it if there is a rest, else those before a zero. */
-static void
-find_prefix(BriefReading *reading, int i, BriefString *string)
+static inline void
+find_prefix(BriefReading *reading, const BriefColumn *column, BriefString *string)
 {
-	const KeyColumn *column = &reading->keys->column[i];
-
 	string->prefix = key_bytes(reading) + column->at;
 	if (column->descending)
 	{
@@ -445,10 +468,9 @@ find_prefix(BriefReading *reading, int i, BriefString *string)
 }
 
 /* Takes a value of variable length from image and normalized key. False: there is none. */
-static bool
-take_string(BriefReading *reading, int i, bool last, BriefString *string)
+static inline bool
+take_string(BriefReading *reading, const BriefColumn *column, bool last, BriefString *string)
 {
-	BriefPart	part = reading->keys->plan.column[i].part;
 	const uint8 *end = reading->image_end;
 	Size		length = 0;
 
@@ -459,26 +481,29 @@ take_string(BriefReading *reading, int i, bool last, BriefString *string)
 		end = reading->variable + length;
 	}
 	string->prefix_bytes = string->blanks = 0;
-	if (part == BRIEF_BPCHAR && !get_length(&reading->variable, end, &string->blanks))
+	if (column->part == BRIEF_BPCHAR && !get_length(&reading->variable, end, &string->blanks))
 		return false;
-	if (part == BRIEF_BYTEA && (!get_length(&reading->variable, end, &length) || length > (Size) reading->keys->column[i].bytes))
+	if (column->part == BRIEF_BYTEA &&
+		(!get_length(&reading->variable, end, &length) || length > (Size) column->bytes))
 		return false;
 	string->rest = reading->variable;
 	string->rest_bytes = (Size) (end - reading->variable);
 	reading->variable = end;
-	if (part >= BRIEF_NAME)
-		find_prefix(reading, i, string);
-	if (part == BRIEF_BYTEA)
+	if (column->part >= BRIEF_NAME)
+		find_prefix(reading, column, string);
+	if (column->part == BRIEF_BYTEA)
 		string->prefix_bytes = length;
 	return true;
 }
 
-/* Writes a string's parts, which there is room for. */
+/* Writes a string's parts, which there is room for; a short prefix as the word that it is a part of. */
 static inline void
 write_string(BriefReading *reading, const BriefString *string)
 {
-	if (string->prefix_bytes > 0)
+	if (string->prefix_bytes > sizeof(uint64))
 		memcpy(reading->end, string->prefix, string->prefix_bytes);
+	else if (string->prefix_bytes > 0)
+		memcpy(reading->end, string->prefix, sizeof(uint64));
 	reading->end += string->prefix_bytes;
 	memcpy(reading->end, string->rest, string->rest_bytes);
 	reading->end += string->rest_bytes;
@@ -487,37 +512,41 @@ write_string(BriefReading *reading, const BriefString *string)
 	reading->end += string->blanks;
 }
 
-/* A column of variable length, as heap_fill_tuple() writes it. False: it is none. */
-static bool
-write_variable(BriefReading *reading, int i, bool last)
+/* A value of variable length in a column of fixed length: zeros follow. False: it is too long. */
+static pg_noinline bool
+write_trimmed(BriefReading *reading, const BriefColumn *column, const BriefString *string, Size length)
 {
-	Form_pg_attribute attribute = TupleDescAttr(reading->keys->descriptor, i);
+	if (length > NAMEDATALEN || !has_room(reading, NAMEDATALEN))
+		return false;
+	align_end(reading, column->alignment);
+	write_string(reading, string);
+	memset(reading->end, 0, NAMEDATALEN - length);
+	reading->end += NAMEDATALEN - length;
+	return true;
+}
+
+/* A column of variable length, as heap_fill_tuple() writes it. False: it is none. */
+static inline bool
+write_variable(BriefReading *reading, const BriefColumn *column, bool last)
+{
 	BriefString string;
 	Size		length;
 
-	if (!take_string(reading, i, last, &string))
+	if (!take_string(reading, column, last, &string))
 		return false;
 	length = string.prefix_bytes + string.rest_bytes + string.blanks;
-	if (!has_room(reading, Max(length, attribute->attlen > 0 ? NAMEDATALEN : 0)))
+	if (column->length > 0)
+		return write_trimmed(reading, column, &string, length);
+	if (!has_room(reading, length))
 		return false;
-	if (attribute->attlen > 0)
-	{
-		if (length > NAMEDATALEN)
-			return false;
-		reading->end = key_align_with_zeros(reading->data, reading->end, attribute->attalign);
-		write_string(reading, &string);
-		memset(reading->end, 0, NAMEDATALEN - length);
-		reading->end += NAMEDATALEN - length;
-		return true;
-	}
-	if (reading->keys->plan.column[i].packable && length + VARHDRSZ_SHORT <= VARATT_SHORT_MAX)
+	if (column->packable && length + VARHDRSZ_SHORT <= VARATT_SHORT_MAX)
 	{
 		SET_VARSIZE_SHORT(reading->end, length + VARHDRSZ_SHORT);
 		reading->end += VARHDRSZ_SHORT;
 	}
 	else
 	{
-		reading->end = key_align_with_zeros(reading->data, reading->end, attribute->attalign);
+		align_end(reading, column->alignment);
 		SET_VARSIZE(reading->end, length + VARHDRSZ);
 		reading->end += VARHDRSZ;
 	}
@@ -525,24 +554,60 @@ write_variable(BriefReading *reading, int i, bool last)
 	return true;
 }
 
-/* Begins the tuple: its bitmap, and where the data go. Returns the flags of t_info. */
-static unsigned short
-begin_tuple(BriefReading *reading, IndexTuple tuple, const bool *isnull, bool any_null)
+/* Writes the columns that are not NULL; `isnull` NULL: all of them. `last` is the last of variable length. False: they are none. */
+static inline bool
+write_columns(BriefReading *reading, const bool *isnull, int last)
 {
-	unsigned short info = any_null ? INDEX_NULL_MASK : 0;
-	bits8	   *bitmap = (bits8 *) (tuple + 1);
+	const ShermanKeys *keys = reading->keys;
 
-	reading->data = reading->end = (char *) tuple + IndexInfoFindDataOffset(info);
-	reading->limit = (char *) tuple + KEY_TUPLE_ROOM;
-	if (!any_null)
-		return info;
-	memset(bitmap, 0, reading->data - (char *) bitmap);
-	for (int i = 0; i < reading->keys->descriptor->natts; i++)
+	for (int i = 0; i < keys->descriptor->natts; i++)
 	{
-		if (!isnull[i])
-			bitmap[i / BITS_PER_BYTE] |= (bits8) (1 << (i % BITS_PER_BYTE));
+		const BriefColumn *column = &keys->plan.column[i];
+
+		if (isnull != NULL && isnull[i])
+			continue;
+		if (is_variable(column->part))
+		{
+			if (!write_variable(reading, column, i == last))
+				return false;
+		}
+		else if (!has_room(reading, column->length))
+			return false;
+		else
+			write_fixed(reading, i);
 	}
-	return info;
+	return reading->variable == reading->image_end;
+}
+
+/* The columns of an entry that has a NULL, or a head that is none. Returns t_info's flags; 0: they are none. */
+static pg_noinline unsigned short
+write_with_nulls(BriefReading *reading, const TreeKeyView *key, IndexTuple tuple)
+{
+	const ShermanKeys *keys = reading->keys;
+	unsigned short info = INDEX_NULL_MASK;
+	bits8	   *bitmap = (bits8 *) (tuple + 1);
+	bool		isnull[INDEX_MAX_KEYS];
+	Size		fixed;
+
+	if ((key->image[0] & ~BRIEF_NULLS) != 0 ||
+		((key->image[0] & BRIEF_NULLS) != 0 && key->image_bytes < BRIEF_HEAD_BYTES + bitmap_bytes(keys)))
+		return 0;
+	reading->fixed = find_nulls(keys, key, isnull);
+	fixed = fixed_bytes(keys, isnull);
+	if (fixed > (Size) (reading->image_end - reading->fixed))
+		return 0;
+	reading->variable = reading->fixed + fixed;
+	reading->end = (char *) tuple + IndexInfoFindDataOffset(info);
+	memset(bitmap, 0, reading->end - (char *) bitmap);
+	for (int i = 0; i < keys->descriptor->natts; i++)
+	{
+		if (isnull[i])
+			continue;
+		bitmap[i / BITS_PER_BYTE] |= (bits8) (1 << (i % BITS_PER_BYTE));
+		if (keys->plan.column[i].length < 0)
+			info |= INDEX_VAR_MASK;
+	}
+	return write_columns(reading, isnull, last_variable(&keys->plan, isnull)) ? info : 0;
 }
 
 bool
@@ -550,44 +615,32 @@ brief_tuple(KeyReader *reader)
 {
 	const ShermanKeys *keys = reader->keys;
 	const BriefPlan *plan = &keys->plan;
+	IndexTuple	tuple = reader->tuple;
+	unsigned short info = plan->varlena ? INDEX_VAR_MASK : 0;
 	BriefReading reading;
-	bool		isnull[INDEX_MAX_KEYS];
-	bool		any_null;
-	unsigned short info;
-	int			last;
+	Size		size;
 
 	reading.keys = keys;
 	reading.words = reader->key.norm;
 	reading.image_end = reader->key.image + reader->key.image_bytes;
+	reading.limit = (char *) tuple + KEY_TUPLE_ROOM;
 	reading.bytes_ready = false;
-	if ((reader->key.image[0] & ~BRIEF_NULLS) != 0 || !find_nulls(&reading, &reader->key, isnull, &any_null) ||
-		fixed_bytes(keys, isnull, any_null) > (Size) (reading.image_end - reading.fixed))
-		return false;
-	reading.variable = reading.fixed + fixed_bytes(keys, isnull, any_null);
-	last = any_null ? last_variable(plan, isnull) : plan->last_variable;
-	info = begin_tuple(&reading, reader->tuple, isnull, any_null);
-	for (int i = 0; i < keys->descriptor->natts; i++)
+	if (likely(nothing_is_null(keys, &reader->key)))
 	{
-		BriefPart	part = plan->column[i].part;
-		int			length = TupleDescAttr(keys->descriptor, i)->attlen;
-
-		if (any_null && isnull[i])
-			continue;
-		if (length < 0)
-			info |= INDEX_VAR_MASK;
-		if (is_variable(part))
-		{
-			if (!write_variable(&reading, i, i == last))
-				return false;
-		}
-		else if (!has_room(&reading, length))
+		reading.fixed = reader->key.image + BRIEF_HEAD_BYTES;
+		reading.variable = reading.fixed + plan->fixed_bytes;
+		reading.end = (char *) (tuple + 1);
+		if (reading.variable > reading.image_end || !write_columns(&reading, NULL, plan->last_variable))
 			return false;
-		else
-			write_fixed(&reading, i, part);
 	}
-	if (reading.variable != reading.image_end)
-		return false;
-	reading.end = key_align_with_zeros((char *) reader->tuple, reading.end, TYPALIGN_DOUBLE);
-	reader->tuple->t_info = (unsigned short) ((reading.end - (char *) reader->tuple) | info);
-	return reading.end - (char *) reader->tuple <= KEY_TUPLE_MAX_BYTES;
+	else
+	{
+		info = write_with_nulls(&reading, &reader->key, tuple);
+		if (info == 0)
+			return false;
+	}
+	align_end(&reading, MAXIMUM_ALIGNOF);
+	size = (Size) (reading.end - (char *) tuple);
+	tuple->t_info = (unsigned short) (size | info);
+	return size <= KEY_TUPLE_MAX_BYTES;
 }

@@ -36,10 +36,17 @@ typedef enum BriefPart
 	BRIEF_BYTEA					/* the same; before it how many bytes the normalized key has */
 } BriefPart;
 
+/* A column, so that to read it no catalog and no descriptor is looked at. */
 typedef struct BriefColumn
 {
 	BriefPart	part;
 	bool		packable;		/* may have a header of one byte */
+	bool		descending;
+	uint8		alignment;		/* in a tuple */
+	int16		length;			/* pg_attribute.attlen */
+	int16		at;				/* of what it has in the normalized key: the first byte */
+	int16		bytes;			/* how many */
+	uint64		inverted;		/* of a BRIEF_TOLD_INTEGER: bits that are inverted there */
 } BriefColumn;
 
 /* How an index's brief images are read and written: known from the layout of its normalized key. */
@@ -47,6 +54,10 @@ typedef struct BriefPlan
 {
 	int			fixed_bytes;	/* of all columns of fixed length */
 	int			last_variable;	/* the last column of variable length; -1: there is none */
+	bool		high;			/* TreeKey.high of a leading column that is not NULL */
+	bool		varlena;		/* there are columns that are varlenas */
+	uint64		null_mask[TREE_NORM_WORDS];	/* bytes of NULL-ness in the normalized key */
+	uint64		null_bits[TREE_NORM_WORDS]; /* what they are where nothing is NULL */
 	BriefColumn column[INDEX_MAX_KEYS];
 } BriefPlan;
 

@@ -32,7 +32,7 @@
 #define KEY_TUPLE_MAX_BYTES TREE_IMAGE_MAX_BYTES
 
 /* What forming a tuple of an entry may write to, one that is damaged included: also with a gap and a header of the longest. */
-#define KEY_TUPLE_ROOM MAXALIGN(sizeof(IndexTupleData) + TREE_IMAGE_MAX_BYTES + VARHDRSZ + MAXIMUM_ALIGNOF)
+#define KEY_TUPLE_ROOM MAXALIGN(sizeof(IndexTupleData) + TREE_IMAGE_MAX_BYTES + VARHDRSZ + 2 * MAXIMUM_ALIGNOF)
 
 /* Bytes in front of the image in an index tuple: its TID. */
 #define KEY_IMAGE_START offsetof(IndexTupleData, t_info)
@@ -56,7 +56,7 @@ typedef struct KeyColumn
 	bool		descending;
 	bool		nulls_first;
 	int			data_at;		/* of an exact key: its data in an index tuple without NULLs */
-	uint64		inverted;		/* bits of the integer that its bytes are, if the keys are integers, or BRIEF_TOLD_INTEGER */
+	uint64		inverted;		/* bits of the integer that its bytes are, if the keys are integers */
 	Oid			type;			/* the operator class's input type */
 	Oid			family;
 	Oid			collation;
