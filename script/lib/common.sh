@@ -152,6 +152,13 @@ make_prefix()
 	ln -s /usr/include/postgresql "$PREFIX/include/postgresql"
 }
 
+# copy_checkout DIRECTORY: its files, without what was built among them.
+copy_checkout()
+{
+	mkdir -p "$1"
+	tar -C "$TOP" -cf - --exclude=.git --exclude='*.o' --exclude='*.d' --exclude='*.so' --exclude=./msd . | tar -xf - -C "$1"
+}
+
 # build_config: the pg_config to build with: that of the system for a copy of its server, whose headers are at another place each time, and no ccache
 # knew what was compiled with them.
 build_config()
@@ -162,8 +169,7 @@ build_config()
 # build_extension [make arguments]: builds a copy of the checkout in $WORK/source and installs it into $PREFIX.
 build_extension()
 {
-	mkdir -p "$WORK/source"
-	(cd "$TOP" && tar -cf - --exclude=.git --exclude='*.o' --exclude='*.so' .) | tar -xf - -C "$WORK/source"
+	copy_checkout "$WORK/source"
 	make -s -C "$WORK/source" -j"$(nproc)" PG_CONFIG="$(build_config)" "$@" >"$WORK/build.log" 2>&1 ||
 		{ tail -n 40 "$WORK/build.log" >&2; die "the build failed"; }
 	{ make -s -C "$WORK/source" PG_CONFIG="$PGBIN/pg_config" install &&

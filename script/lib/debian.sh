@@ -5,6 +5,8 @@ BUILD_PACKAGES="build-essential debhelper postgresql-server-dev-all libibverbs-d
 
 passed=0 failed=0 skipped=0
 logs=$(mktemp -d)
+machine=$TOP/script/lib/machine
+today=
 
 # furnish ROOT PACKAGE...: installs those that are missing.
 furnish()
@@ -61,8 +63,7 @@ build()
 {
 	local said
 
-	mkdir /tmp/build
-	tar -C /srv -cf - --exclude=.git --exclude='*.o' --exclude='*.d' --exclude='*.so' --exclude=./msd . | tar -xf - -C /tmp/build
+	copy_checkout /tmp/build
 	cd /tmp/build
 	pg_buildext updatecontrol
 	dpkg-buildpackage -us -uc -b "-j$(nproc)"
@@ -79,8 +80,28 @@ build_packages()
 {
 	# shellcheck disable=SC2086
 	chroot_with packages $BUILD_PACKAGES || return 1
-	case_of "$SUITE-build" in_chroot "$root" bash -c "set -euo pipefail; $(declare -f build); build" || return 1
+	case_of "$SUITE-build" in_chroot "$root" bash -c "set -euo pipefail; TOP=/srv; $(declare -f copy_checkout build); build" || return 1
 	cp -a "$root/var/packages" "$logs/"
+}
+
+# machine_wanted: says 'skipped' and ends where this host lets us start no machine (script/lib/machine). What machine_from() makes is gone when this
+# process ends.
+machine_wanted()
+{
+	trap '[ -z "$today" ] || { [ ! -e "$today.process" ] || "$machine" cut "$today"; rm -rf "$today" "$today".*; }; rm -rf "$logs"' EXIT
+	"$machine" can && return
+	say "skipped: a machine in a directory needs root, and cgroup2"
+	skipped=1
+	closing
+	exit 0
+}
+
+# machine_from NAME: sets today, a copy of the chroot root for a machine, without what keeps a chroot from starting services.
+machine_from()
+{
+	today=$(mktemp -d "$CHROOTS/$1.XXXXXX")
+	cp -a "$root/." "$today/"
+	rm -f "$today/usr/sbin/policy-rc.d"
 }
 
 # case_of NAME COMMAND...
