@@ -1,5 +1,6 @@
 
-# pg_upgrade copies files into a new cluster: no memory node is touched meanwhile, and the indexes are broken until REINDEX.
+# pg_upgrade copies files into a new cluster: no memory node is touched meanwhile, and the indexes are broken until REINDEX.  The old cluster is of the same
+# version, or of that which is installed in $oldinstall (script/test long pg-upgrade).
 
 use strict;
 use warnings;
@@ -10,7 +11,9 @@ use PostgreSQL::Test::Utils;
 use Sherman;
 use Test::More;
 
-my $old = new_cluster('old');
+# Whether pages have checksums has to be the same, and is not by itself from 18 on.
+my @initdb = ('--data-checksums');
+my $old = new_cluster('old', install_path => $ENV{oldinstall}, extra => \@initdb);
 
 $old->safe_psql(
 	'postgres', q{
@@ -27,16 +30,14 @@ $old->safe_psql(
 $old->stop;
 my $memory = join(' ', memory_files($old));
 
-my $new = new_cluster('new', start => 0);
-my $bindir = $new->config_data('--bindir');
+my $new = new_cluster('new', start => 0, extra => \@initdb);
+my @pg_upgrade = (
+	'pg_upgrade', '--no-sync', '-d', $old->data_dir, '-D', $new->data_dir, '-b', $old->config_data('--bindir'), '-B', $new->config_data('--bindir'),
+	'-s', $new->host, '-p', $old->port, '-P', $new->port);
 
 chdir $PostgreSQL::Test::Utils::tmp_check or die;
-command_ok(
-	[
-		'pg_upgrade', '--no-sync', '-d', $old->data_dir, '-D', $new->data_dir, '-b', $bindir, '-B', $bindir,
-		'-s', $new->host, '-p', $old->port, '-P', $new->port
-	],
-	'pg_upgrade');
+command_ok([ @pg_upgrade, '--check' ], 'pg_upgrade --check finds nothing');
+command_ok(\@pg_upgrade, 'pg_upgrade');
 is(scalar memory_files($new), 0, 'the new cluster touched no memory node');
 
 $new->start;

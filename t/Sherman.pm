@@ -72,12 +72,12 @@ sub memory_files
 	return grep { !/\.lock$|\.kept-/ } glob(memory_directory($node) . '/sherman.*');
 }
 
-# new_cluster(name, memory => MB, conf => text, start => 0|1, allows_streaming => 0|1, extra => [ flags of initdb ]): with the extension in "postgres".  Nothing
-# happens there by itself: no autovacuum, and nobody heals or rebuilds.
+# new_cluster(name, memory => MB, conf => text, start => 0|1, allows_streaming => 0|1, extra => [ flags of initdb ], install_path => of another PostgreSQL):
+# with the extension in "postgres".  Nothing happens there by itself: no autovacuum, and nobody heals or rebuilds.
 sub new_cluster
 {
 	my ($name, %options) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $node = PostgreSQL::Test::Cluster->new($name, install_path => $options{install_path});
 	my $memory = $options{memory} // 256;
 
 	$node->init(allows_streaming => $options{allows_streaming} // 0, extra => $options{extra} // []);

@@ -16,7 +16,8 @@ suite_of()
 	esac
 }
 
-# in_chroot ROOT COMMAND...: as root, with /proc, /dev, a /dev/shm of its own, the checkout at /srv (read only) and a /tmp that is gone afterwards.
+# in_chroot ROOT COMMAND...: as root, with /proc, /dev, a /dev/shm of its own, the checkout at /srv (read only), the directory BESIDE, if that is set,
+# at /mnt, and a /tmp that is gone afterwards.
 in_chroot()
 {
 	local root=$1 scratch status=0 sudo=()
@@ -30,9 +31,10 @@ in_chroot()
 	"${sudo[@]}" unshare --mount --pid --fork --kill-child --propagation private bash -c '
 		# The checkout before /tmp, where it may lie.
 		mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && mount -t tmpfs tmpfs "$1/dev/shm" &&
-			mount --bind "$3" "$1/srv" && mount -o remount,bind,ro "$1/srv" && mount --bind "$2" "$1/tmp" || exit 1
-		chroot "$1" "${@:4}"
-		exit $?' in_chroot "$root" "$scratch" "$TOP" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root TMPDIR=/tmp \
+			mount --bind "$3" "$1/srv" && mount -o remount,bind,ro "$1/srv" && mount --bind "$2" "$1/tmp" &&
+			{ [ -z "$4" ] || mount --bind "$4" "$1/mnt"; } || exit 1
+		chroot "$1" "${@:5}"
+		exit $?' in_chroot "$root" "$scratch" "$TOP" "${BESIDE:-}" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root TMPDIR=/tmp \
 		DEBIAN_FRONTEND=noninteractive "$@" <&0 &
 	trap "as_root kill -HUP $! 2>/dev/null; wait $!; as_root rm -rf '$scratch'; exit 143" HUP INT TERM
 	wait $! || status=$?
