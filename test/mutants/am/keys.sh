@@ -61,7 +61,7 @@ mutate equal_floats_taken_for_the_same sql/key_images brief.c:part_of \
 mutate blanks_at_the_end_lost sql/key_images look_at_varlena \
 	's/value->number -= \(int\) value->rest_bytes;/value->number = 0;/'
 mutate zeros_end_a_bytea sql/key_images take_string \
-	's/string->prefix_bytes = length;/;/'
+	's/string->prefix_bytes = length;/string->prefix_bytes = Min(length, string->prefix_bytes);/'
 mutate zeros_end_a_text sql/key_images leave_out_prefix \
 	's/if \(memchr\(value->rest, 0, told\) != NULL\)/if (false)/'
 mutate compressed_value_taken_for_plain sql/key_images look_at_varlena \
