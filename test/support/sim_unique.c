@@ -71,17 +71,28 @@ row_given_up(SimWorker *worker, uint32_t id, uint32_t op)
 	}
 }
 
-/* The insert has failed: a chain in doubt may take effect until that is settled, and not later. */
+/* The insert has failed, and its row is dead: a chain in doubt may take effect until that is settled, and not later. */
 static void
 insert_failed(SimWorker *worker, uint32_t id, uint32_t op, TreeStatus status, const char *what)
 {
+	worker->run->entries[id].left = !row_is_own(worker->run, id);
 	sim_settle(worker, status, what);
 	row_given_up(worker, id, op);
 }
 
 /* ---- checks ---- */
 
-/* With the number locked: whether a row with it lives, or may, whose entry is there. */
+/* Whether the entry's row lives, or may. */
+static bool
+row_may_live(const SimRun *run, uint32_t id)
+{
+	return row_is_own(run, id) || (run->entries[id].inserting > 0 && !run->entries[id].left);
+}
+
+/*
+ * With the number locked: whether a row with it lives, or may, whose entry is there. An entry that VACUUM has removed since it was read is one
+ * of a row that may live if its TID is being inserted again: then the caller gives up, though it may be the number's row itself.
+ */
 static TreeStatus
 look_for_conflict(SimWorker *worker, uint32_t id, bool *conflict)
 {
@@ -100,8 +111,7 @@ look_for_conflict(SimWorker *worker, uint32_t id, bool *conflict)
 		{
 			uint32_t other = sim_id_of_tid(run, batch->entries[i].block, batch->entries[i].offset);
 
-			*conflict =
-				*conflict || (other != id && (row_is_own(run, other) || run->entries[other].inserting > 0));
+			*conflict = *conflict || (other != id && row_may_live(run, other));
 		}
 	return status == TREE_END ? TREE_OK : status;
 }
@@ -134,8 +144,6 @@ insert_checked(SimWorker *worker, uint32_t id, uint32_t op, const TreeKey *key, 
 		row_lives(worker, id, op);
 	else if (status == TREE_OK)
 		row_given_up(worker, id, op);
-	if (status == TREE_OK && conflict && row_is_own(worker->run, id))
-		sim_fail(worker->run, "entry %u is there beside another one's row", worker->run->entries[id].rank);
 	unique_keys_unlock(unique, number, key);
 	if (status != TREE_OK)
 		insert_failed(worker, id, op, status, "insert checked");
