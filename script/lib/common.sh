@@ -237,6 +237,20 @@ regress()
 	cluster_stop "$1"
 }
 
+# tap_tests SOURCE [NAME=VALUE ...] TEST...: TAP tests of a copy of the checkout, with the installation in $PREFIX, and these in their environment.
+tap_tests()
+{
+	local source=$1 environment=()
+
+	shift
+	while [[ $1 == *=* ]]; do
+		environment+=("$1")
+		shift
+	done
+	as_server env PATH="$PGBIN:$PATH" SHERMAN_TEST_MEMORY="$MEMORY" "${environment[@]}" \
+		make -s -C "$source" PG_CONFIG="$PGBIN/pg_config" installcheck REGRESS= ISOLATION= PROVE_FLAGS='-v --timer' PROVE_TESTS="$*"
+}
+
 # keys_create: one tenant's new key in $MEMORY/keys.
 keys_create()
 {
