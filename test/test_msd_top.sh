@@ -168,15 +168,18 @@ close $flag;
 until_shown('and comes', qr/^\Q$address\E +serving/m);
 print "FAILED: no screen of its own\n" if $raw !~ /^\e\[\?1049h/;
 if ($ENV{END} eq 'q') { syswrite($pty, 'xq'); } elsif ($ENV{END} eq 'key') { syswrite($pty, "\003"); } else { kill $ENV{END}, $child; }
-my $end = time + 60;
-while (time < $end && waitpid($child, POSIX::WNOHANG()) == 0)
+my $given_back = qr/\e\[\?25h\e\[\?1049l$/;
+my ($end, $ended) = (time + 60, 0);
+# Race -- it may have ended before what it wrote last has come through the terminal.
+while (time < $end && !($ended && $raw =~ $given_back))
 {
 	my $bits = '';
+	$ended ||= waitpid($child, POSIX::WNOHANG()) != 0;
 	vec($bits, fileno($pty), 1) = 1;
 	$raw .= $bits if select($bits, undef, undef, 0.1) > 0 && sysread($pty, $bits, 65536);
 }
 print $? == 256 ? "ok: ends by $ENV{END}, and says that a memory node did not answer\n" : "FAILED: ended by $ENV{END} with $?\n";
-print "FAILED: the screen is not given back\n" if $raw !~ /\e\[\?25h\e\[\?1049l$/;
+print "FAILED: the screen is not given back\n" if $raw !~ $given_back;
 print "FAILED: the terminal's settings are not given back\n" if `stty -g < ${\$slave->ttyname}` ne $settings;
 PERL
 if perl -MIO::Pty -e 1 2>/dev/null; then
