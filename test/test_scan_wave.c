@@ -285,6 +285,78 @@ test_seeks(void **state)
 	tree_close(tree);
 }
 
+/*
+ * Entries of so many keys, taken together as far as they begin in one leaf.  *seeks: how often the scan was put somewhere.
+ */
+static uint32_t
+seek_together(TreeScan *scan, const TreeKey *keys, uint32_t count, bool forward, uint32_t *seeks)
+{
+	TreeDirection direction = forward ? TREE_FORWARD : TREE_BACKWARD;
+	uint32_t entries = 0;
+
+	for (uint32_t i = 0; i < count; (*seeks)++)
+	{
+		const TreeBatch *batch;
+		TreeBound low, high;
+		TreeStatus status;
+
+		key_edges(scan->tree, &keys[i], &low, &high);
+		assert_int_equal(tree_scan_seek(scan, direction, forward ? &low : &high, forward ? &high : &low),
+		                 TREE_OK);
+		assert_int_equal(tree_scan_load(scan), TREE_OK);
+		for (i++; i < count; i++)
+		{
+			key_edges(scan->tree, &keys[i], &low, &high);
+			if (!tree_scan_reaches(scan, forward ? &low : &high))
+				break;
+			tree_scan_stop_at(scan, forward ? &high : &low);
+		}
+		while ((status = tree_scan_next(scan, &batch)) == TREE_OK)
+			entries += (uint32_t) batch->count;
+		assert_int_equal(status, TREE_END);
+		assert_int_equal(tree_scan_load(scan), TREE_END);
+	}
+	return entries;
+}
+
+/* Keys of neighboring entries are read leaf by leaf; keys that lie apart, each in its own. */
+static void
+test_together(void **state)
+{
+	enum
+	{
+		KEYS = 600
+	};
+	static TreeKey keys[KEYS];
+	Tree *tree = many_tree(&narrow);
+	const TreeBatch *batch;
+	TreeScan *scan;
+
+	many_insert(tree, MANY_RANDOM, 0, ENTRIES, 4000);
+	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
+	for (int forward = 0; forward < 2; forward++)
+	{
+		TreeKey apart[SEEKS];
+		uint32_t seeks = 0, found = 0;
+
+		assert_int_equal(tree_scan_seek(scan, forward ? TREE_FORWARD : TREE_BACKWARD, NULL, NULL), TREE_OK);
+		while (found < KEYS)
+		{
+			assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
+			for (int i = 0; i < batch->count && found < KEYS; i++)
+				assert_int_equal(tree_batch_key(scan, batch, i, &keys[found++]), TREE_OK);
+		}
+		assert_int_equal(seek_together(scan, keys, KEYS, forward != 0, &seeks), KEYS);
+		assert_in_range(seeks, 2, KEYS / 10);
+		seek_keys(apart, ENTRIES, forward != 0);
+		seeks = 0;
+		assert_true(seek_together(scan, apart, SEEKS, forward != 0, &seeks) >= SEEKS);
+		assert_in_range(seeks, SEEKS / 2, SEEKS);
+	}
+	tree_scan_close(scan);
+	tree_close(tree);
+}
+
 /* Another entry with the key. */
 static void
 insert_twin(Tree *tree, const TreeKey *key, uint32_t number)
@@ -364,9 +436,10 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_check),       cmocka_unit_test(test_deep),  cmocka_unit_test(test_to_the_stop),
-		cmocka_unit_test(test_lost),        cmocka_unit_test(test_seeks), cmocka_unit_test(test_seeks_lost),
-		cmocka_unit_test(test_seeks_merge),
+		cmocka_unit_test(test_check),       cmocka_unit_test(test_deep),
+		cmocka_unit_test(test_to_the_stop), cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_seeks),       cmocka_unit_test(test_seeks_lost),
+		cmocka_unit_test(test_seeks_merge), cmocka_unit_test(test_together),
 	};
 
 	if (argc > 1 && strcmp(argv[1], "--network") == 0)

@@ -340,6 +340,8 @@ extern void tree_scan_to_the_stop(TreeScan *scan);
 extern TreeStatus tree_scan_seek_ahead(TreeScan *scan, TreeDirection direction, const TreeBound *start,
                                        int most, bool *more);
 extern TreeStatus tree_scan_fetch_ahead(TreeScan *scan);
+/* Whether a seek to this bound, in the order of those that were announced, begins in the leaf that was found last. */
+extern bool tree_scan_ahead_reaches(const TreeScan *scan, const TreeBound *start);
 /* What was fetched is not used any more: before the scan is used with another snapshot, or for leaves that were healed meanwhile. */
 extern void tree_scan_forget_ahead(TreeScan *scan);
 
@@ -410,6 +412,16 @@ extern void tree_scan_on_leaf(TreeScan *scan, TreeLeafHook hook, void *argument)
 extern TreeStatus tree_scan_next(TreeScan *scan, const TreeBatch **batch);
 
 /*
+ * For many keys one after the other, of which several may lie in a leaf: tree_scan_load() reads the leaf that tree_scan_next() will
+ * take its entries out of; TREE_END: there is none.  Then tree_scan_reaches() tells whether what begins at this bound, behind
+ * the start, begins before the end of that leaf, or of what tree_scan_take() took (false also where that would take a round trip); and tree_scan_stop_at() moves the stop
+ * further on, as tree_scan_seek() sets it.  The batch before is not valid afterwards.  As tree_scan_next().
+ */
+extern TreeStatus tree_scan_load(TreeScan *scan);
+extern bool tree_scan_reaches(const TreeScan *scan, const TreeBound *bound);
+extern void tree_scan_stop_at(TreeScan *scan, const TreeBound *stop);
+
+/*
  * A place between two leaves where a scan may go on: plain bytes, of use to every process of the instance
  * as long as the tree is there, whatever is split meanwhile.
  */
@@ -433,6 +445,8 @@ typedef struct TreeScanPosition
  * the scan, or tree_scan_resume(). Calls the comparator.
  */
 extern TreeStatus tree_scan_take(TreeScan *scan, TreeScanPosition *behind);
+/* tree_scan_stop_at() of what was taken; *behind learns whether anything follows. */
+extern void tree_scan_take_to(TreeScan *scan, const TreeBound *stop, TreeScanPosition *behind);
 
 /*
  * As tree_scan_seek(), at a position that a scan with the same direction and stop handed on.  For

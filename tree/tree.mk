@@ -69,6 +69,7 @@ TREE_SOURCES = \
 	tree/scan/batch_whole.c \
 	tree/scan/leaf_mark.c \
 	tree/scan/leaf_unchanged.c \
+	tree/scan/near.c \
 	tree/scan/prefetch.c \
 	tree/scan/scan.c \
 	tree/scan/seeks_ahead.c \

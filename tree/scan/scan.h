@@ -46,13 +46,13 @@ struct TreeScan
 	Tree *tree;
 	TreeDirection direction;
 	bool has_stop;
-	bool sought;      /* tree_scan_seek() was called */
-	bool from_end;    /* it starts at an end of the tree */
-	bool begun;       /* a leaf was consumed: `want` is valid */
-	bool ended;       /* no more leaves */
-	bool loaded;      /* the current leaf was not consumed yet: tree_scan_take() left it */
-	bool taking;      /* the scan ends at `taken_end`, until it takes more leaves */
-	bool unverified;  /* leaves to be healed are returned even if they have no entries */
+	bool sought;     /* tree_scan_seek() was called */
+	bool from_end;   /* it starts at an end of the tree */
+	bool begun;      /* a leaf was consumed: `want` is valid */
+	bool ended;      /* no more leaves */
+	bool loaded;     /* the current leaf was not consumed yet: tree_scan_take() or tree_scan_load() left it */
+	bool taking;     /* the scan ends at `taken_end`, until it takes more leaves */
+	bool unverified; /* leaves to be healed are returned even if they have no entries */
 	bool stop_inside; /* the stop bound lies in the current leaf */
 	bool near_inside; /* so does the fence where it is entered: entries on the far side of `near` count */
 	bool far_inside;  /* so does `taken_end`: entries on the near side of `limit` count */
@@ -159,6 +159,12 @@ extern TreeStatus batch_fill(TreeScan *scan);
  * its cells. False: they do not, or it looks damaged; then there is no batch.
  */
 extern bool batch_fill_whole(TreeScan *scan);
+
+/*
+ * near.c: whether a seek to this bound begins before a far fence (< 0), or not (> 0); 0: that is not known without a round trip, or
+ * the two are equal. Calls the comparator.
+ */
+extern int scan_begins_at(Tree *tree, const TreeBound *bound, const uint64_t *fence, bool forward);
 
 /* batch_open.c. Whether two cells are the same entry. */
 extern bool batch_same_entry(const NodeGeometry *g, const uint64_t *a, const uint64_t *b);

@@ -116,6 +116,14 @@ tree_scan_take(TreeScan *scan, TreeScanPosition *behind)
 	return status;
 }
 
+void
+tree_scan_take_to(TreeScan *scan, const TreeBound *stop, TreeScanPosition *behind)
+{
+	assert(scan->taking);
+	tree_scan_stop_at(scan, stop);
+	behind->ended = is_end(scan, behind->want);
+}
+
 TreeStatus
 tree_scan_resume(TreeScan *scan, TreeDirection direction, const TreeBound *stop,
                  const TreeScanPosition *position)

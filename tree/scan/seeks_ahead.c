@@ -68,15 +68,17 @@ seeks_begin(TreeScan *scan, bool forward)
 	return f;
 }
 
-/* Whether integers say that the leaf found last is where this bound lies, too. */
+/* Whether this bound lies in the leaf found last, too, as far as that is known without a round trip. */
 static bool
-is_in_last(const Tree *tree, const SeeksAhead *f, const TreeBound *start)
+is_in_last(Tree *tree, const SeeksAhead *f, const TreeBound *start)
 {
-	if (f->count == 0 || !f->fence_known)
-		return false;
-	if (separator_infinite(f->fence))
-		return true;
-	return node_decide(&tree->geometry, start, f->fence, true) == (f->forward ? DECIDE_BELOW : DECIDE_ABOVE);
+	return f->count > 0 && f->fence_known && scan_begins_at(tree, start, f->fence, f->forward) < 0;
+}
+
+bool
+tree_scan_ahead_reaches(const TreeScan *scan, const TreeBound *start)
+{
+	return scan->seeks != NULL && is_in_last(scan->tree, scan->seeks, start);
 }
 
 /* tree_scan_seek_ahead(), as a critical section. */
