@@ -68,6 +68,18 @@ sherman_scan_again(ShermanIndex *index, Relation relation, TreeScan *scan, const
 }
 
 TreeStatus
+sherman_scan_load(ShermanIndex *index, Relation relation, TreeScan *scan)
+{
+	int			attempts = 0;
+	TreeStatus	status;
+
+	do
+		status = tree_scan_load(scan);
+	while (sherman_try_again(index, relation, status, &attempts));
+	return status;
+}
+
+TreeStatus
 sherman_batch_key(ShermanIndex *index, Relation relation, TreeScan *scan, const TreeBatch *batch, int position, TreeKey *key)
 {
 	int			attempts = 0;

@@ -270,6 +270,7 @@ sherman_scan_next(ShermanIndex *index, Relation relation, TreeScan *scan, const 
 
 	return likely(status == TREE_OK || status == TREE_END) ? status : sherman_scan_again(index, relation, scan, batch, status);
 }
+extern TreeStatus sherman_scan_load(ShermanIndex *index, Relation relation, TreeScan *scan);
 extern TreeStatus sherman_batch_key(ShermanIndex *index, Relation relation, TreeScan *scan, const TreeBatch *batch, int position,
 									TreeKey *key);
 extern TreeStatus sherman_batch_unchanged(ShermanIndex *index, Relation relation, TreeScan *scan, const TreeBatch *batch,

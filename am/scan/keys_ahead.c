@@ -16,6 +16,7 @@
 #include "utils/snapmgr.h"
 
 #include "am/scan/keys_ahead.h"
+#include "am/scan/scan_span.h"
 
 /* Keys of one leaf cost little, but shall not be all looked at for the sake of one that may never come. */
 #define COMBINATIONS_PER_LEAF 16
@@ -34,10 +35,27 @@ void
 keys_ahead_forget(KeysAhead *ahead, TreeScan *tree_scan)
 {
 	tree_scan_forget_ahead(tree_scan);
-	ahead->combinations = 0;
+	ahead->fetched = false;
 }
 
-/* Announces to the tree the combinations from the one at hand on. How many; scan keys are at the last of them. */
+/* Whether the leaf of the combination at hand was fetched. */
+static bool
+is_fetched(const KeysAhead *ahead, const ScanKeys *keys, ScanDirection direction)
+{
+	if (!ahead->fetched || ahead->direction != direction)
+		return false;
+	for (int i = 0; i < keys->array_count; i++)
+	{
+		if (keys->array[i]->current != ahead->last[i])
+			return ScanDirectionIsForward(direction) == (keys->array[i]->current < ahead->last[i]);
+	}
+	return true;
+}
+
+/*
+ * Announces to the tree the combinations from the one at hand on, but for those that begin in the leaf of the one before.  How many; ahead->last
+ * is behind all of these.
+ */
 static int
 announce(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDirection direction)
 {
@@ -53,6 +71,8 @@ announce(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDirection di
 							  &more) != TREE_OK)
 			break;
 		count++;
+		(void) scan_span_reach(keys, direction, tree_scan_ahead_reaches, tree_scan, &keys->low_edge, &keys->high_edge);
+		scan_keys_save(keys, ahead->last);
 	} while (more && count < ahead->leaves * COMBINATIONS_PER_LEAF && scan_keys_next(keys, direction));
 	return count;
 }
@@ -63,18 +83,16 @@ keys_ahead_read(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDirec
 	int			positions[INDEX_MAX_KEYS];
 
 	Assert(ahead->leaves > 0);
-	if (ahead->combinations > 0)
-	{
-		ahead->combinations--;
+	if (is_fetched(ahead, keys, direction))
 		return;
-	}
 	if (ahead->leaves > 1)
 	{
 		scan_keys_save(keys, positions);
-		ahead->combinations = announce(ahead, keys, tree_scan, direction) - 1;
+		ahead->fetched = announce(ahead, keys, tree_scan, direction) > 1;
+		ahead->direction = direction;
 		scan_keys_restore(keys, positions);
 		/* Whatever fails here the seek itself will meet. */
-		if (ahead->combinations <= 0 || tree_scan_fetch_ahead(tree_scan) != TREE_OK)
+		if (!ahead->fetched || tree_scan_fetch_ahead(tree_scan) != TREE_OK)
 			keys_ahead_forget(ahead, tree_scan);
 	}
 	ahead->leaves = Min(ahead->leaves * 2, LEAVES_AHEAD_MAX);

@@ -13,7 +13,9 @@
 typedef struct KeysAhead
 {
 	int			leaves;			/* to fetch the next time; 0: nothing is fetched ahead */
-	int			combinations;	/* that come, and whose leaves were fetched */
+	bool		fetched;		/* leaves were, of the combinations up to this one in this direction */
+	ScanDirection direction;
+	int			last[INDEX_MAX_KEYS];
 } KeysAhead;
 
 /*

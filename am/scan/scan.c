@@ -37,6 +37,7 @@
 #include "am/scan/scan_only.h"
 #include "am/scan/scan_parallel.h"
 #include "am/scan/scan_skip.h"
+#include "am/scan/scan_span.h"
 #include "am/scan/scankeys.h"
 
 /* Microseconds in which a leaf comes across a network, and its entries are tested, when many are read together. */
@@ -87,6 +88,11 @@ typedef struct ShermanScan
 	KeysAhead	ahead;			/* leaves of the next combinations */
 	ScanSkip   *skip;			/* NULL: the bounds leave nothing out that a scan could skip to */
 	ScanSkip   *spare_skip;		/* the same, kept for rescans; NULL: none was made yet */
+	ScanSpan   *span;			/* NULL: no combinations are read together */
+	ScanSpan   *spare_span;		/* as spare_skip */
+	bool		search;			/* a seek was made, and is not counted as a search yet */
+	uint64		leaf;			/* as in ScanSkip, of the batch read last */
+	uint64		right;
 	bool		tests;			/* entries of the batch are tested, one by one */
 	bool		waited;			/* for the healer, which has verified all leaves */
 	ShermanTraffic traffic;		/* as far as it was measured */
@@ -189,6 +195,8 @@ sherman_endscan(IndexScanDesc scan)
 		sherman_return_scan(state->index, state->tree_scan);
 	scan_keys_free(state->keys);
 	scan_skip_free(state->spare_skip);
+	if (state->spare_span != NULL)
+		pfree(state->spare_span);
 	if (state->place.image != NULL)
 		pfree(state->place.image);
 	if (state->mark_place.image != NULL)
@@ -283,6 +291,21 @@ begin_skip(IndexScanDesc scan)
 	scan_skip_begin(state->skip, state->keys, scan->parallel_scan != NULL);
 }
 
+/* Whether combinations are read together; those that are skipped in are not. */
+static void
+begin_span(ShermanScan *state)
+{
+	state->span = NULL;
+	state->leaf = 0;
+	if (state->keys->array_count == 0 || state->skip != NULL)
+		return;
+	if (state->spare_span == NULL)
+		state->spare_span = MemoryContextAlloc(state->context, sizeof(ScanSpan));
+	state->span = state->spare_span;
+	scan_span_begin(state->span);
+	scan_span_seek(state->span);
+}
+
 /* Begins a (re)scan in this direction, which first fetches so many leaves of `= ANY` together. False: nothing can match. */
 static bool
 begin_scan(IndexScanDesc scan, ScanDirection direction, int leaves_ahead)
@@ -298,7 +321,10 @@ begin_scan(IndexScanDesc scan, ScanDirection direction, int leaves_ahead)
 		hold_barrier(scan);
 	state->begun = scan_keys_begin(state->keys, direction);
 	if (state->begun)
+	{
 		begin_skip(scan);
+		begin_span(state);
+	}
 	keys_ahead_begin(&state->ahead, scan, state->keys, state->tree_scan, leaves_ahead);
 	return state->begun;
 }
@@ -331,7 +357,13 @@ set_place(ShermanScan *state, ScanPlace *place, const TreeKey *key)
 		memcpy(place->image, key->image, key->image_bytes);
 	}
 	place->key.image = place->image;
-	scan_keys_save(state->keys, place->arrays);
+	if (state->batch == NULL || state->span == NULL || !state->span->many)
+	{
+		scan_keys_save(state->keys, place->arrays);
+		return;
+	}
+	key_reader_open(&state->keys->reader, state->index->keys, key);
+	scan_span_place(state->span, state->keys, place->arrays);
 }
 
 /*
@@ -375,6 +407,15 @@ leave_batch(IndexScanDesc scan)
 	state->batch = NULL;
 }
 
+/* The seek is for one combination: that of the place to go on from, which a span has passed, or the one at hand. */
+static void
+begin_combination(ShermanScan *state)
+{
+	scan_span_seek(state->span);
+	if (state->place.valid)
+		scan_keys_restore(state->keys, state->place.arrays);
+}
+
 /*
  * Positions the tree's scan: at `resumed`, where a participant of a parallel scan has read up to; else at the
  * place to go on from; else at the combination's edge.
@@ -393,6 +434,8 @@ seek(IndexScanDesc scan, ScanDirection direction, const TreeScanPosition *resume
 
 	if (state->skip != NULL && state->place.valid)
 		scan_skip_reset(state->skip);
+	if (state->span != NULL)
+		begin_combination(state);
 	near_edge = scan_skip_near(state->skip, state->keys, forward);
 	far_edge = scan_skip_far(state->skip, state->keys, forward);
 	stop = far_edge->bound ? &far_edge->tree : NULL;
@@ -402,7 +445,7 @@ seek(IndexScanDesc scan, ScanDirection direction, const TreeScanPosition *resume
 		sherman_predicate_scan(&state->predicate, scan, state->index, state->tree_scan);
 	if (resumed == NULL && !state->place.valid)
 	{
-		compat_count_search(scan);
+		state->search = true;
 		if (state->skip == NULL || state->skip->region == SKIP_WHOLE)
 			keys_ahead_fetch(&state->ahead, state->keys, state->tree_scan, direction);
 	}
@@ -422,6 +465,14 @@ seek(IndexScanDesc scan, ScanDirection direction, const TreeScanPosition *resume
 	state->sought = true;
 	state->last = false;
 	state->batch_direction = direction;
+}
+
+/* The tree's scan has leaves for the next batch, or batches: those of other combinations, too. */
+static void
+widen(ShermanScan *state, TreeScanPosition *taken)
+{
+	scan_span_widen(state->span, state->keys, state->batch_direction, state->tree_scan, taken);
+	state->tests = state->span->many || state->keys->residual_count > 0;
 }
 
 /*
@@ -461,6 +512,8 @@ take_leaves(IndexScanDesc scan, ScanDirection direction)
 	place.position = taken;
 	if (status != TREE_OK)
 		report_status(scan, status);
+	if (state->span != NULL)
+		widen(state, &place.position);
 	place.begun = true;
 	scan_keys_save(state->keys, place.arrays);
 	if (place.position.ended && state->keys->array_count == 0)
@@ -518,6 +571,44 @@ next_region(ShermanScan *state, ScanDirection direction)
 	return true;
 }
 
+/*
+ * Counts the seek as a search, if there was one: unless it is for the next keys of an array, and the leaf is the next one, too.
+ */
+static void
+count_search(IndexScanDesc scan, const TreeBatch *batch)
+{
+	ShermanScan *state = scan->opaque;
+	bool		next = state->span != NULL && state->leaf != 0 && batch != NULL &&
+		(ScanDirectionIsForward(state->batch_direction) ? batch->leaf.pointer == state->right : batch->right == state->leaf);
+
+	if (state->search && !next)
+		compat_count_search(scan);
+	state->search = false;
+	if (batch == NULL)
+		return;
+	state->leaf = batch->leaf.pointer;
+	state->right = batch->right;
+}
+
+/* The tree's next batch, which has all combinations that begin in its leaf. */
+static TreeStatus
+next_batch(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (state->last)
+		return TREE_END;
+	if (state->span != NULL && scan->parallel_scan == NULL)
+	{
+		TreeStatus	status = sherman_scan_load(state->index, scan->indexRelation, state->tree_scan);
+
+		if (status != TREE_OK)
+			return status;
+		widen(state, NULL);
+	}
+	return sherman_scan_next(state->index, scan->indexRelation, state->tree_scan, &state->batch);
+}
+
 /* Reads the next batch of this region. False: it has no more. */
 static bool
 read_batch(IndexScanDesc scan)
@@ -527,8 +618,9 @@ read_batch(IndexScanDesc scan)
 
 	CHECK_FOR_INTERRUPTS();
 	sherman_index_recheck_for(state->index, scan->indexRelation, state->of_key);
-	status = state->last ? TREE_END :
-		sherman_scan_next(state->index, scan->indexRelation, state->tree_scan, &state->batch);
+	status = next_batch(scan);
+	if (state->search || state->span != NULL)
+		count_search(scan, status == TREE_OK ? state->batch : NULL);
 	if (status == TREE_OK)
 	{
 		state->last = state->batch->last;
@@ -536,6 +628,8 @@ read_batch(IndexScanDesc scan)
 		state->position = -1;
 		if (state->skip != NULL)
 			look_at_batch(scan);
+		if (state->span != NULL)
+			scan_span_look(state->span, state->keys, state->tree_scan, state->batch);
 		return true;
 	}
 	state->batch = NULL;
@@ -553,6 +647,8 @@ entry_passes(ShermanScan *state, const TreeKey *key, bool *rest)
 
 	*rest = false;
 	key_reader_open(&keys->reader, state->index->keys, key);
+	if (state->span != NULL && state->span->many && !state->span->matched && !scan_span_holds(state->span, keys))
+		return false;
 	if (state->skip == NULL)
 		return scan_keys_pass(keys, keys->residual, keys->residual_count);
 	if (scan_skip_tests(state->skip) && !scan_skip_holds(state->skip, &gap))
@@ -563,20 +659,37 @@ entry_passes(ShermanScan *state, const TreeKey *key, bool *rest)
 	return scan_keys_pass(keys, keys->rest, keys->rest_count);
 }
 
+/* The same of the batch's entry at hand. */
+static bool
+position_passes(IndexScanDesc scan, bool *rest)
+{
+	ShermanScan *state = scan->opaque;
+	TreeKey		key;
+
+	*rest = false;
+	if (state->span != NULL && state->span->matched)
+	{
+		if (!state->span->match.matches[state->position])
+			return false;
+		if (state->keys->residual_count == 0)
+			return true;
+	}
+	return batch_key(scan, state->position, &key) && entry_passes(state, &key, rest);
+}
+
 /* Walks the batch at hand to the next entry that passes what the edges do not tell. False: left on that side. */
 static bool
 step_in_batch(IndexScanDesc scan, int step)
 {
 	ShermanScan *state = scan->opaque;
 	bool		rest = false;
-	TreeKey		key;
 
 	for (;;)
 	{
 		state->position = rest && step > 0 ? state->batch->count : state->position + step;
 		if (state->position < 0 || state->position >= state->batch->count)
 			return false;
-		if (!state->tests || (batch_key(scan, state->position, &key) && entry_passes(state, &key, &rest)))
+		if (!state->tests || position_passes(scan, &rest))
 			return true;
 	}
 }
@@ -995,6 +1108,8 @@ get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 			{
 				/* Each row is taken once, however often it is met: all is read again. */
 				wait_healed(scan);
+				if (state->span != NULL)
+					scan_keys_restore(state->keys, state->span->first);
 				seek(scan, ForwardScanDirection, NULL);
 				continue;
 			}

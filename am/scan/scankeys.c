@@ -291,8 +291,8 @@ qual_is_low(const ScanKeys *keys, const ScanQual *qual)
 	return (qual->strategy > BTEqualStrategyNumber) != keys->keys->column[qual->column].descending;
 }
 
-static bool
-qual_is_inclusive(const ScanQual *qual)
+bool
+scan_qual_is_inclusive(const ScanQual *qual)
 {
 	return qual->strategy == BTLessEqualStrategyNumber || qual->strategy == BTGreaterEqualStrategyNumber;
 }
@@ -309,7 +309,7 @@ tighter(ScanKeys *keys, ScanQual *chosen, ScanQual *qual, bool low)
 {
 	int			order = compare_arguments(keys, qual, chosen->value, qual->value);
 
-	return order == 0 ? qual_is_inclusive(chosen) : (order < 0) == low;
+	return order == 0 ? scan_qual_is_inclusive(chosen) : (order < 0) == low;
 }
 
 /* Keeps the tighter of two quals for one end of a range; quals that cannot be compared go to the residue. */
@@ -542,7 +542,7 @@ scan_qual_leaves_out(ScanKeys *keys, ScanQual *qual, bool low, Datum value)
 {
 	int			order = compare_value(keys, qual, value, qual->value);
 
-	return order == 0 ? !qual_is_inclusive(qual) : (order < 0) == low;
+	return order == 0 ? !scan_qual_is_inclusive(qual) : (order < 0) == low;
 }
 
 int
@@ -556,7 +556,7 @@ static void
 range_end(const ScanKeys *keys, int column, ScanQual *qual, ScanEnd *end)
 {
 	end->bound = qual != NULL;
-	end->inclusive = qual != NULL && qual_is_inclusive(qual);
+	end->inclusive = qual != NULL && scan_qual_is_inclusive(qual);
 	if (qual != NULL)
 		scan_qual_value(keys, qual, 0, &end->value);
 	else
@@ -570,9 +570,8 @@ scan_column_range(const ScanKeys *keys, int column, ScanQual *low, ScanQual *hig
 	range_end(keys, column, high, &range->high);
 }
 
-/* Makes both edges of the current combination. False: no entry matches. */
-static bool
-make_edges(ScanKeys *keys)
+bool
+scan_keys_edges(const ScanKeys *keys, ScanEdge *low, ScanEdge *high)
 {
 	ShermanSearchColumn equal[INDEX_MAX_KEYS];
 	ScanRange	range;
@@ -582,24 +581,29 @@ make_edges(ScanKeys *keys)
 		scan_qual_value(keys, keys->equal[i], keys->equal[i]->current, &equal[i]);
 	if (keys->range_column < 0)
 	{
-		if (!scan_edge_make(keys->keys, &keys->low_edge, true, equal, count, NULL))
+		if (!scan_edge_make(keys->keys, low, true, equal, count, NULL))
 			return false;
-		scan_edge_mirror(&keys->high_edge, &keys->low_edge);
+		scan_edge_mirror(high, low);
 		return true;
 	}
 	scan_column_range(keys, count, keys->low, keys->high, &range);
-	return scan_edge_make(keys->keys, &keys->low_edge, true, equal, count, &range) &&
-		scan_edge_make(keys->keys, &keys->high_edge, false, equal, count, &range) &&
-		!scan_edges_crossed(&keys->low_edge, &keys->high_edge);
+	return scan_edge_make(keys->keys, low, true, equal, count, &range) &&
+		scan_edge_make(keys->keys, high, false, equal, count, &range) &&
+		!scan_edges_crossed(low, high);
+}
+
+static bool
+make_edges(ScanKeys *keys)
+{
+	return scan_keys_edges(keys, &keys->low_edge, &keys->high_edge);
 }
 
 /* ------------------------------------------------------------------------------------------------
  * Combinations
  */
 
-/* Steps to the next combination: the last array turns fastest. False: there is none. */
-static bool
-turn_arrays(ScanKeys *keys, ScanDirection direction)
+bool
+scan_keys_step(ScanKeys *keys, ScanDirection direction)
 {
 	for (int i = keys->array_count - 1; i >= 0; i--)
 	{
@@ -634,7 +638,7 @@ scan_keys_begin(ScanKeys *keys, ScanDirection direction)
 bool
 scan_keys_turn(ScanKeys *keys, ScanDirection direction)
 {
-	while (turn_arrays(keys, direction))
+	while (scan_keys_step(keys, direction))
 	{
 		if (make_edges(keys))
 			return true;

@@ -104,6 +104,20 @@ scan_keys_next(ScanKeys *keys, ScanDirection direction)
 	return keys->array_count > 0 && scan_keys_turn(keys, direction);
 }
 
+/*
+ * The two halves of it, for who looks at combinations that are not scanned yet.  The next one in this direction, the last array turning
+ * fastest; false: there is none, and it stands at the first one again.  And the edges of the combination; false: no row can match.
+ */
+extern bool scan_keys_step(ScanKeys *keys, ScanDirection direction);
+extern bool scan_keys_edges(const ScanKeys *keys, ScanEdge *low, ScanEdge *high);
+
+/* Columns that the edges bind. */
+static inline int
+scan_keys_columns(const ScanKeys *keys)
+{
+	return keys->equal_count + (keys->range_column >= 0 ? 1 : 0);
+}
+
 /* Place among the combinations: `positions` has room for array_count numbers. */
 extern void scan_keys_save(const ScanKeys *keys, int *positions);
 extern void scan_keys_restore(ScanKeys *keys, const int *positions);
@@ -117,10 +131,17 @@ extern void scan_qual_value(const ScanKeys *keys, ScanQual *qual, int element, S
 extern void scan_column_range(const ScanKeys *keys, int column, ScanQual *low, ScanQual *high, ScanRange *range);
 /* Values of the column that such a qual leaves. */
 extern int	scan_qual_values(const ScanQual *qual);
+/* Whether a qual of a range holds for its argument itself. */
+extern bool scan_qual_is_inclusive(const ScanQual *qual);
 /* A column's value against a qual's argument, or its element, in the order of the index. */
 extern int	scan_qual_compare(ScanKeys *keys, ScanQual *qual, Datum value, int element);
 /* Whether a value lies before the end (low), or behind it (high), that a qual sets to a range. */
 extern bool scan_qual_leaves_out(ScanKeys *keys, ScanQual *qual, bool low, Datum value);
+/*
+ * scan_condition.c: whether what is asked of a column holds for a value.  *place: how many of the values that would do lie before it, in
+ * the order of the index.
+ */
+extern bool scan_condition_holds(ScanKeys *keys, int column, const ScanColumn *condition, Datum value, bool isnull, int *place);
 /* Two values of a column, in the order of the index. */
 extern int	scan_values_compare(ScanKeys *keys, int column, Datum left, Datum right);
 

@@ -78,7 +78,7 @@ sub order_by
 sub random_query
 {
 	my ($columns, $stored, $covering, $parallel) = @_;
-	my @wheres = map { chance(0.65) ? [ $_->{name}, predicate($_) ] : () } @$columns;
+	my @wheres = chance(0.3) ? key_predicates($columns) : map { chance(0.65) ? [ $_->{name}, predicate($_) ] : () } @$columns;
 	my $direction = pick(1, 1, -1, 0);
 	# In the index's order, or with a condition on its first column, there is no better way. Whether a row is null no index is asked.
 	my $of_row = $columns->[0]{type} eq 'pair' && @wheres && $wheres[0][1] =~ /IS (NOT )?NULL$/;

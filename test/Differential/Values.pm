@@ -7,7 +7,7 @@ use warnings;
 
 use Exporter 'import';
 
-our @EXPORT = qw(pick chance integer types literal quoted base predicate named make_types);
+our @EXPORT = qw(pick chance integer types literal quoted base predicate named make_types key_predicates);
 
 sub pick    { return $_[ int(rand(@_)) ]; }
 sub chance  { return rand() < $_[0]; }
@@ -143,7 +143,36 @@ sub comparison
 	return '@@ ' . ($operator{ $column->{type} }{$chosen} // $chosen) . ' ' . constant($column);
 }
 
-# A predicate on a column; @@ stands for the column's name.
+# Predicates; @@ stands for the column's name.
+
+# array_predicate(column, most): an equality with one of so many values at most.
+sub array_predicate
+{
+	my ($column, $most) = @_;
+	my $type = base($column->{type});
+	my @values = map { chance(0.05) ? "NULL::$type" : literal($column) } 1 .. integer(1, $most);
+
+	return '@@ = ANY (ARRAY[' . join(',', @values) . "]::${type}[])";
+}
+
+# key_predicates(columns): as many keys of an index as lie side by side: lists, and values, of its first columns, and then perhaps a range. Each
+# as [ name, predicate ].
+sub key_predicates
+{
+	my ($columns) = @_;
+	my @made;
+
+	for my $column (@$columns)
+	{
+		my $array = chance(0.7) && base($column->{type}) !~ /\[\]/;
+		my $range = !$array && @made && chance(0.6);
+
+		push @made, [ $column->{name}, $array ? array_predicate($column, pick(3, 12, 60)) : comparison($column, $range ? ('<', '<=', '>', '>=') : '=') ];
+		last if $range;
+	}
+	return @made;
+}
+
 sub predicate
 {
 	my ($column) = @_;
@@ -151,11 +180,7 @@ sub predicate
 
 	return '@@ IS NULL'     if chance(0.06);
 	return '@@ IS NOT NULL' if chance(0.06);
-	if (chance(0.15) && $type !~ /\[\]/)
-	{
-		my @values = map { chance(0.05) ? "NULL::$type" : literal($column) } 1 .. integer(1, 6);
-		return '@@ = ANY (ARRAY[' . join(',', @values) . "]::${type}[])";
-	}
+	return array_predicate($column, 6) if chance(0.15) && $type !~ /\[\]/;
 	return comparison($column, '<', '<=', '>', '>=') . ' AND ' . comparison($column, '<', '<=', '>', '>=') if chance(0.2);
 	return comparison($column, '=', '=', '<', '<=', '>', '>=');
 }

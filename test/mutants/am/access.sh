@@ -141,7 +141,7 @@ mutate greatest_element_but_one sql/arrays take_array \
 mutate last_element_dropped sql/arrays take_array \
 	's/for \(int i = 1; i < count; i\+\+\)/for (int i = 1; i + 1 < count; i++)/'
 mutate wider_of_two_edges sql/multicolumn tighter \
-	's/order == 0 \? qual_is_inclusive\(chosen\)/order == 0 ? !qual_is_inclusive(chosen)/'
+	's/order == 0 \? scan_qual_is_inclusive\(chosen\)/order == 0 ? !scan_qual_is_inclusive(chosen)/'
 mutate key_not_locked specs/unique-lock lock_key \
 	's/\tsherman_lock_key\(row->index, [^;]*;\n\tchecker->locked = true;/\tchecker->locked = false;/'
 mutate check_given_up_early specs/unique-lock lock_key \
