@@ -600,8 +600,12 @@ next_batch(IndexScanDesc scan)
 		return TREE_END;
 	if (state->span != NULL && scan->parallel_scan == NULL)
 	{
-		TreeStatus	status = sherman_scan_load(state->index, scan->indexRelation, state->tree_scan);
+		TreeStatus	status;
 
+		/* The keys may go on in the leaf behind, which no seek is for: that of a key which equals the fence as far as the edges tell. */
+		if (!state->search)
+			keys_ahead_fetch(&state->ahead, state->keys, state->tree_scan, state->batch_direction);
+		status = sherman_scan_load(state->index, scan->indexRelation, state->tree_scan);
 		if (status != TREE_OK)
 			return status;
 		widen(state, NULL);
