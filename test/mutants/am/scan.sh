@@ -26,8 +26,8 @@ mutate match_passes_by_constants sql/spans scan_match_batch \
 	's/match->matches\[i\] = column == columns;/match->matches[i] = column > from;/'
 mutate placed_where_the_span_ends sql/spans set_place \
 	's/!state->span->many\)/state->span->many || !state->span->many)/'
-mutate place_behind_the_entry sql/spans find_combination \
-	's/holds \? place : place - 1/holds ? place : Min(place, scan_qual_values(qual) - 1)/'
+mutate place_before_the_entry sql/spans find_combination \
+	's/holds \? place : place - 1/place - 1/'
 mutate nulls_taken_for_elements sql/spans column_matches \
 	's/\t\treturn false;/\t\treturn flag;/'
 mutate open_end_taken_in sql/spans take_range \
