@@ -4,7 +4,7 @@
  *
  * The tree hands out one leaf's entries at a time (a batch).  A scan walks its batch to and fro; where it
  * leaves the batch on the side that it came from, it seeks anew from the batch's first entry, strictly beyond
- * its (key, TID).  A mark is a place in a batch, and becomes a key when the scan leaves that batch.
+ * its (key, TID).
  *
  * A batch's rows may be removed while it is walked.  Under an MVCC snapshot that is harmless: VACUUM removes
  * only what no snapshot in use can see, and a row that takes over a freed TID is invisible to ours.  Other
@@ -13,126 +13,22 @@
  */
 #include "am/base/sherman.h"
 
-#include "access/tableam.h"
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
-#include "storage/proc.h"
-#include "storage/procarray.h"
-#include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 #include "am/base/compat.h"
 #include "am/base/owner.h"
 #include "am/heal/heal.h"
-#include "am/heal/unverified.h"
-#include "am/index/announced.h"
-#include "am/index/index.h"
-#include "am/keys/keys.h"
 #include "am/nodes/nodes.h"
-#include "am/nodes/traffic.h"
-#include "am/scan/keys_ahead.h"
-#include "am/scan/scan.h"
-#include "am/scan/scan_only.h"
 #include "am/scan/scan_parallel.h"
-#include "am/scan/scan_skip.h"
-#include "am/scan/scan_span.h"
-#include "am/scan/scankeys.h"
-
-/* Microseconds in which a leaf comes across a network, and its entries are tested, when many are read together. */
-#define LEAF_READ_US 4.0
-
-/* A place between two entries, or rather at one that has been returned. */
-typedef struct ScanPlace
-{
-	bool		valid;
-	TreeKey		key;
-	uint8	   *image;			/* TREE_IMAGE_MAX_BYTES, made when first needed */
-	int			arrays[INDEX_MAX_KEYS]; /* the combination it lies in */
-} ScanPlace;
-
-typedef enum MarkKind
-{
-	MARK_NONE,					/* the scan had not begun, or was over */
-	MARK_IN_BATCH,				/* position in the batch with this serial number */
-	MARK_PLACE
-} MarkKind;
-
-typedef struct ShermanScan
-{
-	MemoryContext context;		/* of the scan: all that is allocated here */
-	ShermanIndex *index;
-	Tree	   *tree;			/* that tree_scan is of */
-	TreeScan   *tree_scan;
-	ShermanPredicateScan predicate;	/* what tree_scan locks for */
-	ScanKeys   *keys;
-	bool		begun;			/* the edges of a combination are made; false also behind the end */
-	bool		barrier;		/* held */
-	uint32		barrier_half;
-	bool		sought;			/* tree_scan was positioned for this combination and place */
-	ScanDirection batch_direction;	/* of the last seek */
-	const TreeBatch *batch;		/* NULL: none read since the last seek */
-	bool		last;			/* it, or the one before, is the last one */
-	int			position;		/* of the entry returned last, in the batch */
-	uint64		serial;			/* of the batch */
-	ShermanKills kills;			/* in the batch */
-	ScanPlace	place;			/* valid: where to seek from, instead of from the combination's edge */
-	MarkKind	mark;
-	uint64		mark_serial;
-	int			mark_position;
-	ScanPlace	mark_place;
-	ItemPointerData *tids;		/* of a bitmap scan: TREE_BATCH_MAX */
-	ScanOnly   *only;			/* of an index-only scan; NULL: nothing was returned yet */
-	UnverifiedRows *rows;			/* NULL: no unverified leaf was met yet */
-	KeysAhead	ahead;			/* leaves of the next combinations */
-	ScanSkip   *skip;			/* NULL: the bounds leave nothing out that a scan could skip to */
-	ScanSkip   *spare_skip;		/* the same, kept for rescans; NULL: none was made yet */
-	ScanSpan   *span;			/* NULL: no combinations are read together */
-	ScanSpan   *spare_span;		/* as spare_skip */
-	bool		search;			/* a seek was made, and is not counted as a search yet */
-	uint64		leaf;			/* as in ScanSkip, of the batch read last */
-	uint64		right;
-	bool		tests;			/* entries of the batch are tested, one by one */
-	bool		waited;			/* for the healer, which has verified all leaves */
-	ShermanTraffic traffic;		/* as far as it was measured */
-	bool		dirty;			/* a dirty snapshot's: what is announced was looked for since the last rescan */
-	bool		of_key;			/* it is for the rows with one key, and returns those that are announced, too */
-	int			announced_left;
-	AnnouncedRow *announced;	/* ANNOUNCED_ROWS, made when first needed */
-} ShermanScan;
+#include "am/scan/scan_state.h"
 
 /* ------------------------------------------------------------------------------------------------
  * Opening
  */
-
-static void
-hold_barrier(IndexScanDesc scan)
-{
-	ShermanScan *state = scan->opaque;
-
-	if (!state->barrier)
-		state->barrier_half = sherman_scan_barrier_hold(scan->indexRelation);
-	state->barrier = true;
-}
-
-static void
-release_barrier(IndexScanDesc scan)
-{
-	ShermanScan *state = scan->opaque;
-
-	if (state->barrier)
-		sherman_scan_barrier_leave(scan->indexRelation, state->barrier_half);
-	state->barrier = false;
-}
-
-/* The batch at hand is about to go: its dead entries are marked. */
-static void
-kill_marked(ShermanScan *state)
-{
-	if (unlikely(state->kills.count > 0))
-		sherman_kill_flush(&state->kills, state->index, state->batch);
-}
 
 /* No row is looked up for now: lets go of the table's pages. */
 static void
@@ -164,9 +60,9 @@ sherman_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, in
 
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
-	release_barrier(scan);
+	scan_release_barrier(scan);
 	pause_lookups(state);
-	kill_marked(state);
+	scan_flush_kills(state);
 	state->begun = false;
 	state->sought = false;
 	state->batch = NULL;
@@ -185,8 +81,8 @@ sherman_endscan(IndexScanDesc scan)
 {
 	ShermanScan *state = scan->opaque;
 
-	release_barrier(scan);
-	kill_marked(state);
+	scan_release_barrier(scan);
+	scan_flush_kills(state);
 	if (state->only != NULL)
 		scan_only_end(state->only);
 	if (state->rows != NULL)
@@ -209,202 +105,6 @@ sherman_endscan(IndexScanDesc scan)
 		pfree(state->announced);
 	pfree(state);
 	scan->opaque = NULL;
-}
-
-static void
-report_status(IndexScanDesc scan, TreeStatus status)
-{
-	TreeClient *client = sherman_client_if_ready();
-
-	sherman_report(ERROR, status, client ? tree_detail(client) : NULL, scan->indexRelation);
-}
-
-/*
- * Opens the index, the tree's scan and the digest of the scan keys, unless they are there from an earlier
- * scan.
- */
-static bool
-open_index(IndexScanDesc scan)
-{
-	ShermanScan *state = scan->opaque;
-
-	if (state->index == NULL || state->index->tree == NULL)
-		state->index = state->of_key ? sherman_index_for_key(scan->indexRelation) :
-			sherman_index_for_scan(scan->indexRelation,
-								   scan->xs_snapshot != InvalidSnapshot && IsMVCCSnapshot(scan->xs_snapshot));
-	else
-		sherman_index_recheck_for(state->index, scan->indexRelation, state->of_key);
-	if (state->index->tree == NULL)
-		state->index = sherman_predicate_empty(scan, state->index);
-	if (state->index->tree == NULL)
-		return false;
-
-	if (state->tree != state->index->tree)
-	{
-		TreeStatus	status;
-		MemoryContext old;
-
-		Assert(state->tree_scan == NULL);
-		old = MemoryContextSwitchTo(state->context);
-		status = sherman_take_scan(state->index, &state->tree_scan);
-		MemoryContextSwitchTo(old);
-		if (status != TREE_OK)
-			report_status(scan, status);
-		state->tree = state->index->tree;
-	}
-	if (state->keys == NULL ||
-		!scan_keys_fit(state->keys, state->index->keys, scan->keyData, scan->numberOfKeys))
-	{
-		scan_keys_free(state->keys);
-		state->keys = NULL;
-		state->keys = scan_keys_make(scan->indexRelation, state->index->keys, scan->keyData,
-									 scan->numberOfKeys, state->context);
-	}
-	return true;
-}
-
-/*
- * How many leaves are read on in the time of a skip, which waits for two of them, across a network.
- */
-static int
-skip_patience(void)
-{
-	double		round_trip_us = sherman_round_trip_us();
-
-	if (round_trip_us <= 0)
-		return 1;
-	return 1 + (int) Min(SKIP_PATIENCE_MAX - 1, 2 * round_trip_us / (LEAF_READ_US + round_trip_us / LEAVES_AHEAD_MAX));
-}
-
-/* Whether the scan will skip is up to its conditions, which may be others in each rescan. */
-static void
-begin_skip(IndexScanDesc scan)
-{
-	ShermanScan *state = scan->opaque;
-
-	state->skip = NULL;
-	if (state->keys->conditions == 0)
-		return;
-	if (state->spare_skip == NULL)
-		state->spare_skip = scan_skip_make(state->context, skip_patience());
-	state->skip = state->spare_skip;
-	scan_skip_begin(state->skip, state->keys, scan->parallel_scan != NULL);
-}
-
-/* Whether combinations are read together; those that are skipped in are not. */
-static void
-begin_span(ShermanScan *state)
-{
-	state->span = NULL;
-	state->leaf = 0;
-	if (state->keys->array_count == 0 || state->skip != NULL)
-		return;
-	if (state->spare_span == NULL)
-		state->spare_span = MemoryContextAlloc(state->context, sizeof(ScanSpan));
-	state->span = state->spare_span;
-	scan_span_begin(state->span);
-	scan_span_seek(state->span);
-}
-
-/* Begins a (re)scan in this direction, which first fetches so many leaves of `= ANY` together. False: nothing can match. */
-static bool
-begin_scan(IndexScanDesc scan, ScanDirection direction, int leaves_ahead)
-{
-	ShermanScan *state = scan->opaque;
-
-	state->batch = NULL;
-	state->sought = false;
-	state->place.valid = false;
-	if (!open_index(scan))
-		return false;
-	if (scan->xs_snapshot != InvalidSnapshot && !IsMVCCSnapshot(scan->xs_snapshot))
-		hold_barrier(scan);
-	state->begun = scan_keys_begin(state->keys, direction);
-	if (state->begun)
-	{
-		begin_skip(scan);
-		begin_span(state);
-	}
-	keys_ahead_begin(&state->ahead, scan, state->keys, state->tree_scan, leaves_ahead);
-	return state->begun;
-}
-
-/* ------------------------------------------------------------------------------------------------
- * Places
- */
-
-/* The key of a batch's entry. False: it was removed meanwhile, and with it its image. */
-static bool
-batch_key(IndexScanDesc scan, int position, TreeKey *key)
-{
-	ShermanScan *state = scan->opaque;
-	TreeStatus	status = sherman_batch_key(state->index, scan->indexRelation, state->tree_scan, state->batch, position, key);
-
-	if (status != TREE_OK && status != TREE_NOT_FOUND)
-		report_status(scan, status);
-	return status == TREE_OK;
-}
-
-static void
-set_place(ShermanScan *state, ScanPlace *place, const TreeKey *key)
-{
-	place->valid = true;
-	place->key = *key;
-	if (key->image_bytes > 0)
-	{
-		if (place->image == NULL)
-			place->image = MemoryContextAlloc(state->context, TREE_IMAGE_MAX_BYTES);
-		memcpy(place->image, key->image, key->image_bytes);
-	}
-	place->key.image = place->image;
-	if (state->batch == NULL || state->span == NULL || !state->span->many)
-	{
-		scan_keys_save(state->keys, place->arrays);
-		return;
-	}
-	key_reader_open(&state->keys->reader, state->index->keys, key);
-	scan_span_place(state->span, state->keys, place->arrays);
-}
-
-/*
- * Takes the place of a batch's entry; of one further on in `step` if it was removed meanwhile, for then those
- * passed over are gone as well.
- */
-static void
-take_place(IndexScanDesc scan, ScanPlace *place, int position, int step)
-{
-	ShermanScan *state = scan->opaque;
-	TreeKey		key;
-
-	for (; position >= 0 && position < state->batch->count; position += step)
-	{
-		if (batch_key(scan, position, &key))
-		{
-			set_place(state, place, &key);
-			return;
-		}
-	}
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("position in index \"%s\" was lost", RelationGetRelationName(scan->indexRelation)),
-			 errdetail("All entries around it were removed while the scan stood there.")));
-}
-
-/* The batch at hand is about to go: a mark in it becomes a place. */
-static void
-leave_batch(IndexScanDesc scan)
-{
-	ShermanScan *state = scan->opaque;
-
-	if (state->batch == NULL)
-		return;
-	if (state->mark == MARK_IN_BATCH && state->mark_serial == state->serial)
-	{
-		take_place(scan, &state->mark_place, state->mark_position, -1);
-		state->mark = MARK_PLACE;
-	}
-	kill_marked(state);
-	state->batch = NULL;
 }
 
 /* The seek is for one combination: that of the place to go on from, which a span has passed, or the one at hand. */
@@ -458,7 +158,7 @@ seek(IndexScanDesc scan, ScanDirection direction, const TreeScanPosition *resume
 								state->place.valid ? &from : near_edge->bound ? &near_edge->tree : NULL,
 								stop);
 	if (status != TREE_OK)
-		report_status(scan, status);
+		scan_report_status(scan, status);
 	/* A bitmap scan reads all that there is, unless it skips. */
 	if (state->tids != NULL && state->skip == NULL)
 		tree_scan_to_the_stop(state->tree_scan);
@@ -511,7 +211,7 @@ take_leaves(IndexScanDesc scan, ScanDirection direction)
 	} while (sherman_try_again(state->index, scan->indexRelation, status, &attempts));
 	place.position = taken;
 	if (status != TREE_OK)
-		report_status(scan, status);
+		scan_report_status(scan, status);
 	if (state->span != NULL)
 		widen(state, &place.position);
 	place.begun = true;
@@ -538,7 +238,7 @@ look_at_batch(IndexScanDesc scan)
 
 	scan_skip_read(skip, state->batch_direction, batch->leaf.pointer, batch->right);
 	if (!scan_skip_tests(skip) || batch->count == 0 ||
-		!batch_key(scan, 0, &first) || !batch_key(scan, batch->count - 1, &skip->last_key))
+		!scan_batch_key(scan, 0, &first) || !scan_batch_key(scan, batch->count - 1, &skip->last_key))
 		return;
 	key_reader_open(&state->keys->reader, state->index->keys, &first);
 	key_reader_open(&skip->last, state->index->keys, &skip->last_key);
@@ -638,7 +338,7 @@ read_batch(IndexScanDesc scan)
 	}
 	state->batch = NULL;
 	if (status != TREE_END)
-		report_status(scan, status);
+		scan_report_status(scan, status);
 	return false;
 }
 
@@ -678,7 +378,7 @@ position_passes(IndexScanDesc scan, bool *rest)
 		if (state->keys->residual_count == 0)
 			return true;
 	}
-	return batch_key(scan, state->position, &key) && entry_passes(state, &key, rest);
+	return scan_batch_key(scan, state->position, &key) && entry_passes(state, &key, rest);
 }
 
 /* Walks the batch at hand to the next entry that passes what the edges do not tell. False: left on that side. */
@@ -753,11 +453,11 @@ read_again(IndexScanDesc scan, const TreeKey *key, ScanDirection direction)
 	ShermanScan *state = scan->opaque;
 
 	wait_healed(scan);
-	set_place(state, &state->place, key);
+	scan_set_place(state, &state->place, key);
 	/* Places are strictly passed by. */
 	state->place.key.offset += ScanDirectionIsForward(direction) ? -1 : 1;
 	state->sought = false;
-	leave_batch(scan);
+	scan_leave_batch(scan);
 }
 
 /*
@@ -782,7 +482,7 @@ return_unverified(IndexScanDesc scan, ScanDirection direction)
 	TreeKey		key;
 
 	/* Gone meanwhile: then nobody sees its row. */
-	if (!batch_key(scan, state->position, &key))
+	if (!scan_batch_key(scan, state->position, &key))
 		return false;
 	finding = unverified_row_find(unverified_rows(scan), &key, scan->xs_snapshot);
 	if (finding == UNVERIFIED_UNKNOWN && is_rechecked(scan))
@@ -844,12 +544,12 @@ find_in_batch(IndexScanDesc scan, ScanDirection direction)
 			elog(ERROR, "a parallel scan of index \"%s\" was turned around",
 				 RelationGetRelationName(scan->indexRelation));
 		/* Back over the batch's first entry: on from there, the other way. */
-		take_place(scan, &state->place, 0, 1);
+		scan_take_place(scan, &state->place, 0, 1);
 		state->sought = false;
 	}
 	else if (state->skip != NULL && state->skip->jump)
 		skip_behind_batch(state, direction);
-	leave_batch(scan);
+	scan_leave_batch(scan);
 	return false;
 }
 
@@ -859,7 +559,7 @@ find_entry(IndexScanDesc scan, ScanDirection direction)
 {
 	ShermanScan *state = scan->opaque;
 
-	if (!state->begun && !begin_scan(scan, direction, 1))
+	if (!state->begun && !scan_begin(scan, direction, 1))
 		return false;
 	for (;;)
 	{
@@ -895,138 +595,6 @@ advance(IndexScanDesc scan, ScanDirection direction)
 	return false;
 }
 
-/*
- * Lets go of the barrier although the entry at hand is about to be returned: the scan goes on behind its key, if it does.
- */
-static void
-leave_barrier(IndexScanDesc scan)
-{
-	ShermanScan *state = scan->opaque;
-	TreeKey		key;
-
-	if (!batch_key(scan, state->position, &key))
-		return;
-	set_place(state, &state->place, &key);
-	leave_batch(scan);
-	state->sought = false;
-	release_barrier(scan);
-}
-
-/*
- * Whether the row of the current entry is there. If so, the caller will read it once more, and then perhaps wait for
- * a transaction, for as long as that lasts: the barrier must not be held meanwhile. It need not be for a row that is
- * there for good but for deletions that have not committed: such a deletion is no older than our xmin, so that VACUUM
- * leaves the row alone. But a row whose insertion is in progress may be rolled back and go at once.
- */
-static bool
-dirty_row_is_there(IndexScanDesc scan)
-{
-	ShermanScan *state = scan->opaque;
-	ItemPointerData tid = scan->xs_heaptid;
-	SnapshotData dirty;
-	bool		dead = false;
-
-	InitDirtySnapshot(dirty);
-	if (!table_index_fetch_tuple_check(scan->heapRelation, &tid, &dirty, &dead))
-	{
-		if (dead && !state->batch->unverified)
-			sherman_kill_note(&state->kills, state->context, state->batch, state->position);
-		return false;
-	}
-	if (!TransactionIdIsValid(dirty.xmin) && TransactionIdIsValid(MyProc->xmin) && !compat_old_snapshots_end())
-		leave_barrier(scan);
-	return true;
-}
-
-/* ---- rows whose entries wait ---- */
-
-/*
- * Whether this scan asks for the rows with one key of a unique index, as the checks of ON CONFLICT do; if so, the key's columns.
- */
-static bool
-asks_for_key(IndexScanDesc scan, Datum *values, bool *isnull)
-{
-	const Relation index = scan->indexRelation;
-	const int	columns = IndexRelationGetNumberOfKeyAttributes(index);
-
-	if (!index->rd_index->indisunique || scan->numberOfKeys != columns)
-		return false;
-	memset(isnull, true, sizeof(bool) * INDEX_MAX_KEYS);
-	for (int i = 0; i < columns; i++)
-	{
-		const ScanKeyData *key = &scan->keyData[i];
-		const bool	null = (key->sk_flags & SK_SEARCHNULL) != 0;
-
-		if (key->sk_attno != i + 1 || (key->sk_flags & ~(SK_ISNULL | SK_SEARCHNULL)) != 0 ||
-			(!null && (key->sk_strategy != BTEqualStrategyNumber || (key->sk_flags & SK_ISNULL) != 0)) ||
-			(OidIsValid(key->sk_subtype) && key->sk_subtype != index->rd_opcintype[i]))
-			return false;
-		values[i] = key->sk_argument;
-		isnull[i] = null;
-	}
-	return true;
-}
-
-/*
- * Looks for rows with the key that are announced, once in a scan, before it looks into the tree, and with the barrier held: a row that is in
- * progress then keeps its TID until the scan ends.
- */
-static void
-find_announced(IndexScanDesc scan)
-{
-	ShermanScan *state = scan->opaque;
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
-	ItemPointerData anywhere;
-	MemoryContext caller;
-	TreeKey		key;
-
-	state->dirty = true;
-	state->announced_left = 0;
-	state->of_key = asks_for_key(scan, values, isnull);
-	if (!state->of_key || !open_index(scan) || !state->index->keys->exact)
-	{
-		state->of_key = false;
-		return;
-	}
-	hold_barrier(scan);
-	if (!announced_any())
-		return;
-	ItemPointerSet(&anywhere, 0, 1);
-	if (state->announced == NULL)
-		state->announced = MemoryContextAlloc(state->context, sizeof(AnnouncedRow) * ANNOUNCED_ROWS);
-	/* An index with included columns has an image beside the normalized key. */
-	caller = MemoryContextSwitchTo(AllocSetContextCreate(CurrentMemoryContext, "sherman key", ALLOCSET_SMALL_SIZES));
-	sherman_keys_form(state->index->keys, scan->indexRelation, values, isnull, &anywhere, &key);
-	state->announced_left = announced_find(state->index->meta.tree, &key, state->announced);
-	MemoryContextDelete(MemoryContextSwitchTo(caller));
-}
-
-/*
- * The next row that is announced.  A writer that is in progress has it still: of another one it is dead, or its entry is in the tree.
- */
-static bool
-return_announced(IndexScanDesc scan)
-{
-	ShermanScan *state = scan->opaque;
-
-	while (state->announced_left > 0)
-	{
-		const AnnouncedRow *row = &state->announced[--state->announced_left];
-		ItemPointerData tid;
-		SnapshotData dirty;
-
-		if (!TransactionIdIsInProgress(row->writer))
-			continue;
-		ItemPointerSet(&scan->xs_heaptid, row->block, row->offset);
-		tid = scan->xs_heaptid;
-		InitDirtySnapshot(dirty);
-		if (table_index_fetch_tuple_check(scan->heapRelation, &tid, &dirty, NULL))
-			return true;
-	}
-	return false;
-}
-
 /* advance() with a dirty snapshot: reads under the barrier, and keeps it no longer than it must. */
 static pg_noinline bool
 advance_dirty(IndexScanDesc scan, ScanDirection direction)
@@ -1034,16 +602,16 @@ advance_dirty(IndexScanDesc scan, ScanDirection direction)
 	ShermanScan *state = scan->opaque;
 
 	if (!state->dirty)
-		find_announced(scan);
-	if (unlikely(state->announced_left > 0) && return_announced(scan))
+		scan_find_announced(scan);
+	if (unlikely(state->announced_left > 0) && scan_return_announced(scan))
 		return true;
 	do
 	{
 		if (state->begun)
-			hold_barrier(scan);
+			scan_hold_barrier(scan);
 		if (!advance(scan, direction))
 			return false;
-	} while (!dirty_row_is_there(scan));
+	} while (!scan_dirty_row_is_there(scan));
 	return true;
 }
 
@@ -1097,7 +665,7 @@ get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 	ShermanScan *state = scan->opaque;
 	int64		total = 0;
 
-	if (!begin_scan(scan, ForwardScanDirection, LEAVES_AHEAD_MAX))
+	if (!scan_begin(scan, ForwardScanDirection, LEAVES_AHEAD_MAX))
 		return 0;
 	if (state->tids == NULL)
 		state->tids = MemoryContextAlloc(state->context, sizeof(ItemPointerData) * TREE_BATCH_MAX);
@@ -1155,50 +723,4 @@ sherman_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 	total = get_bitmap(scan, bitmap);
 	sherman_traffic_add_since(&state->traffic, &before);
 	return total;
-}
-
-/* ------------------------------------------------------------------------------------------------
- * Mark and restore
- */
-
-void
-sherman_markpos(IndexScanDesc scan)
-{
-	ShermanScan *state = scan->opaque;
-
-	if (!state->begun)
-		state->mark = MARK_NONE;
-	else if (state->batch != NULL)
-	{
-		state->mark = MARK_IN_BATCH;
-		state->mark_serial = state->serial;
-		state->mark_position = state->position;
-	}
-	else
-	{
-		/* Restored and not moved since. */
-		set_place(state, &state->mark_place, &state->place.key);
-		state->mark = MARK_PLACE;
-	}
-}
-
-void
-sherman_restrpos(IndexScanDesc scan)
-{
-	ShermanScan *state = scan->opaque;
-
-	if (state->mark == MARK_IN_BATCH && state->batch != NULL && state->mark_serial == state->serial)
-	{
-		state->position = state->mark_position;
-		return;
-	}
-	leave_batch(scan);
-	state->sought = false;
-	state->begun = false;
-	if (state->mark != MARK_PLACE)
-		return;
-	scan_keys_restore(state->keys, state->mark_place.arrays);
-	keys_ahead_forget(&state->ahead, state->tree_scan);
-	set_place(state, &state->place, &state->mark_place.key);
-	state->begun = true;
 }

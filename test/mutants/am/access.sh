@@ -52,7 +52,7 @@ mutate announced_keys_not_looked_for_by_adders far:specs/announced-keys key_part
 	's/likely\(!is_announced\(parts, key\)\)/(parts != NULL || !is_announced(parts, key))/'
 mutate aborted_writers_keys_checked t/079_announced_keys look_at_announced \
 	's/ && TransactionIdIsInProgress\(rows\[i\]\.writer\)\)/)/'
-mutate aborted_writers_keys_scanned t/079_announced_keys return_announced \
+mutate aborted_writers_keys_scanned t/079_announced_keys scan_return_announced \
 	's/!TransactionIdIsInProgress\(row->writer\)/!TransactionIdIsValid(row->writer)/'
 mutate announced_keys_stay t/079_announced_keys insert_batch.c:empty \
 	's/\tif \(batch->places != NULL\)\n/\tif (batch->places != NULL \&\& batch->count == 0)\n/'
@@ -118,9 +118,9 @@ mutate all_rows_taken_for_dead sql/kill advance \
 	's/if \(scan->kill_prior_tuple && /if (/' \
 	sherman_gettuple \
 	's/ && !scan->kill_prior_tuple &&/ \&\& false \&\&/'
-mutate barrier_left_with_a_row_in_progress specs/scan-barrier dirty_row_is_there \
+mutate barrier_left_with_a_row_in_progress specs/scan-barrier scan_dirty_row_is_there \
 	's/if \(!TransactionIdIsValid\(dirty.xmin\) && /if (/'
-mutate barrier_held_to_the_end specs/scan-barrier dirty_row_is_there \
+mutate barrier_held_to_the_end specs/scan-barrier scan_dirty_row_is_there \
 	's/\t\tleave_barrier\(scan\);/\t\t(void) leave_barrier;/'
 mutate bitmap_not_rechecked t/031_heal get_bitmap \
 	's/count, state->batch->unverified\);/count, false);/'

@@ -24,7 +24,7 @@ mutate span_passes_by_constants sql/spans scan_span_holds \
 	's/condition = column_condition\(keys, column\);/condition = column_condition(keys, column);\n\t\tif (column > span->from)\n\t\t\tbreak;/'
 mutate match_passes_by_constants sql/spans scan_match_batch \
 	's/match->matches\[i\] = column == columns;/match->matches[i] = column > from;/'
-mutate placed_where_the_span_ends sql/spans set_place \
+mutate placed_where_the_span_ends sql/spans scan_set_place \
 	's/!state->span->many\)/state->span->many || !state->span->many)/'
 mutate place_before_the_entry sql/spans find_combination \
 	's/holds \? place : place - 1/place - 1/'
