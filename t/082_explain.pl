@@ -121,6 +121,15 @@ my $begun = range_trips('SET enable_bitmapscan = off', 'BETWEEN 9000 AND 14000')
 note("round trips of a range: $whole by a bitmap scan, $begun by an index scan");
 cmp_ok($whole + 3, '<=', $begun, 'a bitmap scan reads on to its end');
 
+# Neighboring keys of an array: their leaves come together, also those that a key goes on in which equals a fence as far as its bytes tell.
+$node->safe_psql('postgres', q{CREATE TABLE names (name text); INSERT INTO names SELECT 'a name of some length, number ' || to_char(g, 'FM000000') FROM generate_series(1, 20000) g;
+	CREATE INDEX names_name ON names USING sherman (name); VACUUM ANALYZE names});
+my $neighbors = q{SELECT count(*) FROM names WHERE name = ANY (ARRAY(SELECT 'a name of some length, number ' || to_char(g, 'FM000000') FROM generate_series(5001, 10000) g))};
+my $scan = session('SET enable_bitmapscan = off', 'SELECT name FROM names WHERE name = $$a$$', "EXPLAIN ($analyze) $neighbors");
+my (undef, $misses, $trips) = split / /, traffic($scan);
+note("5,000 neighboring keys of an array: $misses leaves, $trips round trips");
+cmp_ok($trips, '<', $misses / 4, 'neighboring keys of an array wait for few round trips');
+
 # ---- who is not to see it
 
 like(session('SET enable_bitmapscan = off', "EXPLAIN (ANALYZE, BUFFERS) $one"), qr/Sherman: .* written=0, wait time=\d+\.\d{3}$/m, 'with TIMING, the time too');

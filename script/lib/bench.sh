@@ -134,6 +134,8 @@ bench_any()
 	count=$(at_most 20000)
 	bench_query "= ANY of 1,000 keys, a key" "$count" "SELECT sum(t.n) FROM generate_series(1, $count, 1000) first, LATERAL (SELECT count(v) AS n FROM keyed_METHOD
 		WHERE bigint_key = ANY (ARRAY(SELECT bigint_key FROM probe OFFSET first - 1 LIMIT 1000))) t"
+	bench_query "= ANY of 1,000 neighboring keys, a key" "$rows" "SELECT sum(t.n) FROM generate_series(1, $rows, 1000) first, LATERAL (SELECT count(v) AS n FROM ordered_METHOD
+		WHERE k = ANY (ARRAY(SELECT generate_series(first, first + 999)))) t"
 }
 
 # transactions SCRIPT METHOD [CLIENTS]: 8 clients, or so many, for some seconds; pgbench's report.
