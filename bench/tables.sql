@@ -41,9 +41,10 @@ SELECT format('CREATE INDEX words_%1$s_three ON words_%1$s USING %1$s (a, b, wor
 CHECKPOINT;
 SET synchronous_commit = on;
 VACUUM ANALYZE;
+-- From PostgreSQL 16 on a table is extended by up to 64 pages at a time, so that its last ones may have no rows.
 DO $$
 BEGIN
-	IF EXISTS (SELECT FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relallvisible < relpages) THEN
+	IF EXISTS (SELECT FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relallvisible < relpages - 64) THEN
 		RAISE 'rows are not visible to all: index-only scans would have to look at them';
 	END IF;
 END $$;
