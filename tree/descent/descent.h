@@ -84,6 +84,12 @@ extern TreeStatus search_compare_fence(Tree *tree, const TreeBound *bound, const
                                        int *result);
 
 /*
+ * Whether a seek to this bound, in this direction, begins before a node's fence on the far side (< 0), or not (> 0); 0: that is not
+ * known without a round trip, or the two are equal. Calls the comparator.
+ */
+extern int search_far_fence(Tree *tree, const TreeBound *bound, const uint64_t *fence, bool forward);
+
+/*
  * The bound that stands for a separator, to descend with: side 0: at it (its right side covers it); side -1:
  * just below it (its left side does; of a whole separator the bound carries the next lower TID, so it is no
  * filter for entries). The image, if any, lies in `buffer` (TREE_IMAGE_MAX_BYTES). The separator is not

@@ -183,6 +183,24 @@ search_compare_fence(Tree *tree, const TreeBound *bound, const uint64_t *node, b
 	return search_compare(tree, bound, fence, true, result);
 }
 
+int
+search_far_fence(Tree *tree, const TreeBound *bound, const uint64_t *fence, bool forward)
+{
+	Decision decision;
+	int result;
+
+	if (separator_infinite(fence))
+		return -1;
+	decision = node_decide(&tree->geometry, bound, fence, true);
+	if (decision == DECIDE_BELOW || decision == DECIDE_ABOVE)
+		result = (int) decision;
+	else if ((fence[0] & CELL_OVERFLOW_BIT) != 0)
+		return 0;
+	else
+		result = search_compare_image(tree, bound, fence, true, NULL);
+	return forward ? result : -result;
+}
+
 TreeStatus
 search_separator_bound(Tree *tree, const uint64_t *separator, int8_t side, TreeBound *bound, uint8_t *buffer)
 {

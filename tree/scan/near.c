@@ -30,24 +30,6 @@ tree_scan_load(TreeScan *scan)
 	return status;
 }
 
-int
-scan_begins_at(Tree *tree, const TreeBound *bound, const uint64_t *fence, bool forward)
-{
-	Decision decision;
-	int result;
-
-	if (separator_infinite(fence))
-		return -1;
-	decision = node_decide(&tree->geometry, bound, fence, true);
-	if (decision == DECIDE_BELOW || decision == DECIDE_ABOVE)
-		result = (int) decision;
-	else if ((fence[0] & CELL_OVERFLOW_BIT) != 0)
-		return 0;
-	else
-		result = search_compare_image(tree, bound, fence, true, NULL);
-	return forward ? result : -result;
-}
-
 bool
 tree_scan_reaches(const TreeScan *scan, const TreeBound *bound)
 {
@@ -57,9 +39,9 @@ tree_scan_reaches(const TreeScan *scan, const TreeBound *bound)
 	assert(scan->loaded);
 	fence = scan->taking ? scan->taken_end : scan_fence(scan, scan->leaf, forward);
 	/* What begins before the place where the scan goes on may have entries there. */
-	if (scan->begun && scan_begins_at(scan->tree, bound, scan->want, forward) <= 0)
+	if (scan->begun && search_far_fence(scan->tree, bound, scan->want, forward) <= 0)
 		return false;
-	return scan_begins_at(scan->tree, bound, fence, forward) < 0;
+	return search_far_fence(scan->tree, bound, fence, forward) < 0;
 }
 
 void

@@ -160,12 +160,6 @@ extern TreeStatus batch_fill(TreeScan *scan);
  */
 extern bool batch_fill_whole(TreeScan *scan);
 
-/*
- * near.c: whether a seek to this bound begins before a far fence (< 0), or not (> 0); 0: that is not known without a round trip, or
- * the two are equal. Calls the comparator.
- */
-extern int scan_begins_at(Tree *tree, const TreeBound *bound, const uint64_t *fence, bool forward);
-
 /* batch_open.c. Whether two cells are the same entry. */
 extern bool batch_same_entry(const NodeGeometry *g, const uint64_t *a, const uint64_t *b);
 

@@ -72,7 +72,7 @@ seeks_begin(TreeScan *scan, bool forward)
 static bool
 is_in_last(Tree *tree, const SeeksAhead *f, const TreeBound *start)
 {
-	return f->count > 0 && f->fence_known && scan_begins_at(tree, start, f->fence, f->forward) < 0;
+	return f->count > 0 && f->fence_known && search_far_fence(tree, start, f->fence, f->forward) < 0;
 }
 
 bool

@@ -41,4 +41,4 @@ mutate shared_before_what_was_taken sql/spans scan.c:take_leaves \
 mutate shared_behind_what_was_taken sql/spans tree_scan_take_to \
 	's/\tbehind->ended = is_end\(scan, behind->want\);\n//'
 mutate taken_in_behind_its_entries sql/spans tree_scan_reaches \
-	's/scan->begun && scan_begins_at/false \&\& scan_begins_at/'
+	's/scan->begun && search_far_fence/false \&\& search_far_fence/'

@@ -159,6 +159,6 @@ mutate cell_of_the_root_remembered test_speculate remember \
 mutate half_a_cell_guessed test_speculate speculate.c:guess \
 	's/g->lines_whole \? word \/ LINE_WORDS \* LINE_WORDS : word;/word \/ LINE_WORDS * LINE_WORDS;/'
 mutate keys_of_the_next_leaf_taken_in test_scan_wave tree_scan_reaches \
-	's/return scan_begins_at\(scan->tree, bound, fence, forward\) < 0;/return true;/'
+	's/return search_far_fence\(scan->tree, bound, fence, forward\) < 0;/return true;/'
 mutate keys_one_by_one test_scan_wave tree_scan_reaches \
-	's/return scan_begins_at\(scan->tree, bound, fence, forward\) < 0;/return false;/'
+	's/return search_far_fence\(scan->tree, bound, fence, forward\) < 0;/return false;/'
