@@ -6,12 +6,14 @@
 # Where chroots are kept: 1 GB each.
 CHROOTS=${SHERMAN_CHROOTS:-/var/tmp/sherman-chroots}
 
-# suite_of MAJOR: sets SUITE, the Debian suite that has this server.
+# suite_of MAJOR: sets SUITE, the Debian suite that has this server, or, where that is no whole one, SUITE and the one BEHIND it that has it.
 suite_of()
 {
+	BEHIND=
 	case $1 in
 		17) SUITE=trixie ;;
 		18) SUITE=forky ;;
+		19) SUITE=sid BEHIND=experimental ;;
 		*) die "no suite of Debian is known to have PostgreSQL $1" ;;
 	esac
 }
@@ -109,7 +111,7 @@ chroot_settings()
 		printf 'create_main_cluster = false\n' | as_root_write "$1$CREATECLUSTER"
 }
 
-# chroot_bootstrap ROOT: the least of SUITE, by ARCHIVE, with the machine's settings.
+# chroot_bootstrap ROOT: the least of SUITE, by ARCHIVE, with the machine's settings; PostgreSQL comes from BEHIND where that has a newer one.
 chroot_bootstrap()
 {
 	local script=/usr/share/debootstrap/scripts/$SUITE
@@ -117,7 +119,10 @@ chroot_bootstrap()
 	install_packages debootstrap || return 1
 	# A suite that is newer than this debootstrap is made as the newest are.
 	[ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
-	as_root debootstrap --variant=minbase ${KEYRING:+--keyring="$KEYRING"} "$SUITE" "$1" "$ARCHIVE" "$script" && chroot_settings "$1"
+	as_root debootstrap --variant=minbase ${KEYRING:+--keyring="$KEYRING"} "$SUITE" "$1" "$ARCHIVE" "$script" && chroot_settings "$1" || return 1
+	[ -n "${BEHIND:-}" ] || return 0
+	printf 'deb %s %s main\n' "$ARCHIVE" "$BEHIND" | as_root_write "$1/etc/apt/sources.list.d/behind.list" &&
+		printf 'Package: postgresql* libpq*\nPin: release a=%s\nPin-Priority: 500\n' "$BEHIND" | as_root_write "$1/etc/apt/preferences.d/behind"
 }
 
 # chroot_make MAJOR ROOT: of SUITE, by ARCHIVE; makes it in a directory beside, which is gone if this fails or is ended, so that half of one is never
