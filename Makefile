@@ -38,9 +38,10 @@ PG_UP_TO_15 = 15
 PG_UP_TO_16 = 16 $(PG_UP_TO_15)
 PG_UP_TO_17 = 17 $(PG_UP_TO_16)
 PG_UP_TO_18 = 18 $(PG_UP_TO_17)
+PG_UP_TO_19 = 19 $(PG_UP_TO_18)
 PG_UP_TO := $(PG_UP_TO_$(shell $(PG_CONFIG) --version | sed -E 's/^[^0-9]*([0-9]+).*/\1/'))
 VERSIONED := $(sort $(wildcard am/*/*_pg[0-9][0-9].c))
-VERSIONED_NAMES := $(sort $(foreach version,$(PG_UP_TO_18),$(patsubst %_pg$(version).c,%,$(filter %_pg$(version).c,$(VERSIONED)))))
+VERSIONED_NAMES := $(sort $(foreach version,$(PG_UP_TO_19),$(patsubst %_pg$(version).c,%,$(filter %_pg$(version).c,$(VERSIONED)))))
 OTHER_VERSIONS := $(filter-out $(foreach name,$(VERSIONED_NAMES),$(firstword $(foreach version,$(PG_UP_TO),$(filter $(name)_pg$(version).c,$(VERSIONED))))),$(VERSIONED))
 OBJS = sherman_am.o $(patsubst %.c,%.o,$(filter-out $(LEFT_OUT) $(OTHER_VERSIONS),$(sort $(wildcard am/*/*.c)))) $(LIBRARY_OBJECTS)
 EXTENSION = sherman
@@ -56,7 +57,8 @@ TAP_TESTS = 1
 # PostgreSQL's headers are read as system headers, so that -Wextra speaks of ours alone; its callbacks have parameters
 # that not every access method needs.
 PG_CPPFLAGS = -I.
-PG_CFLAGS = $(OWN_CFLAGS) -isystem $(shell $(PG_CONFIG) --includedir-server)
+# The headers of 19 are of a later standard than our own sources, which build with older compilers, too.
+PG_CFLAGS = $(OWN_CFLAGS) $(if $(filter 19,$(PG_UP_TO)),-std=gnu23) -isystem $(shell $(PG_CONFIG) --includedir-server)
 # PostgreSQL was configured for gcc: clang does not know all of its options.
 ifneq ($(findstring clang,$(CC)),)
 PG_CFLAGS += -Wno-unknown-warning-option -Wno-ignored-optimization-argument

@@ -43,7 +43,7 @@ _PG_init(void)
 Datum
 shermanhandler(PG_FUNCTION_ARGS)
 {
-	IndexAmRoutine *routine = makeNode(IndexAmRoutine);
+	IndexAmRoutine *routine = compat_new_routine();
 
 	routine->amstrategies = SHERMAN_STRATEGIES;
 	routine->amsupport = BTNProcs;

@@ -91,7 +91,9 @@ CREATE TABLE types AS
 	FROM pg_type t LEFT JOIN pg_class c ON c.oid = typrelid
 	WHERE typisdefined AND typtype <> 'p' AND coalesce(c.relkind, 'c') = 'c' AND typname !~ '^_?(pg_|cstring|record)' AND
 		typnamespace IN ('pg_catalog'::regnamespace, 'public'::regnamespace, 'others'::regnamespace);
+\set ECHO none
 SELECT format('CREATE TEMP TABLE every (%s)', string_agg(format('%I %s', name, type), ', ' ORDER BY type::oid)) FROM types \gexec
+\set ECHO all
 CREATE TABLE seen AS SELECT type, typtype, equality(name, 'btree') AS btree, equality(name, 'sherman') AS sherman FROM types;
 SELECT * FROM seen WHERE btree IS DISTINCT FROM sherman;
 SELECT typtype, count(*) > 0 AS some, count(*) FILTER (WHERE btree <> 'none') > 0 AS ordered FROM seen GROUP BY 1 ORDER BY 1;

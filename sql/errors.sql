@@ -1,4 +1,5 @@
 -- What sherman does not do it refuses, with an error that says so.
+SET default_toast_compression = pglz; -- how long a row is
 \set VERBOSITY default
 \set SHOW_CONTEXT never
 CREATE TABLE e (id int, a int, t text, p point, b box, j json, x xid);

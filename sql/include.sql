@@ -121,10 +121,12 @@ CREATE TABLE copied (LIKE sale INCLUDING INDEXES);
 SELECT pg_get_indexdef(indexrelid), indnatts, indnkeyatts FROM pg_index WHERE indrelid = 'copied'::regclass;
 ALTER TABLE copied ALTER amount TYPE float8;
 SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = 'copied'::regclass;
+\set VERBOSITY sqlstate
 CREATE INDEX ON sale USING sherman (day) INCLUDE (amount DESC);
 CREATE INDEX ON sale USING sherman (day) INCLUDE ((amount + 1));
 CREATE INDEX ON sale USING sherman (day) INCLUDE (note text_ops);
 CREATE INDEX ON sale USING sherman (day) INCLUDE (note COLLATE "C");
+\set VERBOSITY terse
 ALTER TABLE sale DROP COLUMN note;
 SELECT count(*) FROM pg_index WHERE indrelid = 'sale'::regclass;
 SELECT pg_indexam_has_property((SELECT oid FROM pg_am WHERE amname = 'sherman'), 'can_include');

@@ -3,6 +3,7 @@ SET sherman.enable_lookahead = off; -- the plans are those with any memory node
 \getenv abs_srcdir PG_ABS_SRCDIR
 SET client_min_messages = warning;
 SET jit = off;
+SET default_toast_compression = pglz; -- how many rows a page has
 CREATE SCHEMA test_images;
 SET search_path = test_images, public;
 \set include :abs_srcdir '/sql/include/agrees.psql'

@@ -75,7 +75,7 @@ SELECT i, x.n FROM generate_series(1, 3) i LEFT JOIN (SELECT v AS n FROM s WHERE
 SELECT * FROM compare('SELECT a.k, b.v FROM TABLE a JOIN TABLE b ON b.k = a.g WHERE a.k BETWEEN 1000 AND 6000');
 SET enable_nestloop = off;
 SET enable_mergejoin = on;
-SELECT * FROM compare('SELECT a.k, b.v FROM TABLE a JOIN TABLE b ON b.k = a.k WHERE a.k BETWEEN 1000 AND 6000');
+SELECT plan ~ 'Parallel Index Scan using s_k' AS parallel, rows, same FROM compare('SELECT a.k, b.v FROM TABLE a JOIN TABLE b ON b.k = a.k WHERE a.k BETWEEN 1000 AND 6000');
 RESET enable_nestloop;
 RESET enable_hashjoin;
 RESET enable_material;

@@ -21,8 +21,10 @@
 #include "storage/spin.h"
 #include "tcop/tcopprot.h"
 #include "utils/snapmgr.h"
+#include "utils/wait_event.h"
 
 #include "am/access/access.h"
+#include "am/base/compat.h"
 #include "am/base/owner.h"
 #include "am/keys/keys.h"
 
@@ -84,7 +86,7 @@ participate(SharedBuild *shared, ParallelTableScanDesc table_scan, const BuildSh
 	state.memory_kb = maintenance_work_mem / participants;
 	state.participant = participant;
 	state.share = share;
-	rows = build_scan(&state, info, table_beginscan_parallel(heap, table_scan), leader);
+	rows = build_scan(&state, info, compat_beginscan_parallel(heap, table_scan), leader);
 	build_sort(&state);
 
 	SpinLockAcquire(&shared->mutex);

@@ -30,6 +30,7 @@
 #include "utils/tuplesort.h"
 
 #include "am/access/access.h"
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/keys/key_layout.h"
 
@@ -109,6 +110,7 @@ begin_tuples_sort(BuildState *state, SortCoordinate coordinate)
 	TupleDescInitEntry(state->descriptor, words + columns + 1, "tid", TIDOID, -1, 0);
 	if (state->unique)
 		TupleDescInitEntry(state->descriptor, words + columns + 2, "dead", BOOLOID, -1, 0);
+	TupleDescFinalize(state->descriptor);
 	attributes[count] = words + columns + 1;
 	operators[count] = TIDLessOperator;
 	collations[count] = InvalidOid;

@@ -30,6 +30,7 @@
 #include "pgstat.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
+#include "utils/wait_event.h"
 
 #include "am/access/access.h"
 #include "am/access/unique.h"

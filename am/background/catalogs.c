@@ -14,6 +14,7 @@
 #include "utils/snapmgr.h"
 
 #include "am/background/background.h"
+#include "am/base/compat.h"
 
 /*
  * What `read` makes of the rows of a catalog, but for those that it makes NULL of.
@@ -24,7 +25,7 @@ read_catalog(Oid catalog, void *(*read) (HeapTuple tuple))
 	Relation	relation = table_open(catalog, AccessShareLock);
 	/* Parallel mode allows no latest snapshot; but only the workers need one, which run by themselves. */
 	Snapshot	snapshot = RegisterSnapshot(IsInParallelMode() ? GetCatalogSnapshot(catalog) : GetLatestSnapshot());
-	TableScanDesc scan = table_beginscan(relation, snapshot, 0, NULL);
+	TableScanDesc scan = compat_beginscan(relation, snapshot);
 	List	   *found = NIL;
 	HeapTuple	tuple;
 

@@ -16,7 +16,9 @@
 #include "miscadmin.h"
 #include "storage/shmem.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 
 #include "am/background/background.h"
 #include "am/background/rebuild.h"

@@ -8,10 +8,12 @@
 #ifndef SHERMAN_COMPAT_H
 #define SHERMAN_COMPAT_H
 
+#include "access/amapi.h"
 #include "access/genam.h"
 #include "access/multixact.h"
 #include "access/relscan.h"
 #include "access/stratnum.h"
+#include "access/tableam.h"
 #include "access/xlog.h"
 #include "access/xloginsert.h"
 #include "catalog/pg_class.h"
@@ -27,6 +29,7 @@
 #include "replication/message.h"
 #include "replication/walsender_private.h"
 #include "storage/bufmgr.h"
+#include "storage/bufpage.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "storage/smgr.h"
@@ -42,8 +45,8 @@
 #include "utils/tuplesort.h"
 #include "utils/wait_event.h"
 
-#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 190000
-#error "sherman is for PostgreSQL 15 to 18"
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
+#error "sherman is for PostgreSQL 15 to 19"
 #endif
 
 #if PG_VERSION_NUM >= 180000
@@ -203,7 +206,57 @@ compat_may_create_in(Oid tablespace)
 #endif
 }
 
+/* ---- access methods ---- */
+
+/*
+ * Room for the callbacks that a handler returns: from 19 on core keeps what it gets, and before it frees that.
+ */
+static inline IndexAmRoutine *
+compat_new_routine(void)
+{
+#if PG_VERSION_NUM >= 190000
+	static IndexAmRoutine routine = {.type = T_IndexAmRoutine};
+
+	return &routine;
+#else
+	return makeNode(IndexAmRoutine);
+#endif
+}
+
+/*
+ * Frees what GetIndexAmRoutine() has returned, where it is the caller's.
+ */
+static inline void
+compat_free_routine(const IndexAmRoutine *routine)
+{
+#if PG_VERSION_NUM < 190000
+	pfree(unconstify(IndexAmRoutine *, routine));
+#endif
+}
+
+/* ---- hash tables ---- */
+
+/* What the function gets that allocates a hash table's memory. */
+#if PG_VERSION_NUM >= 190000
+#define COMPAT_HASH_ALLOC_PARAMETERS Size bytes, void *argument
+#else
+#define COMPAT_HASH_ALLOC_PARAMETERS Size bytes
+#endif
+
 /* ---- collations ---- */
+
+/*
+ * The locale of libc that PostgreSQL compares by, for a collation of libc's. (locale_t) 0: that of the process.
+ */
+static inline locale_t
+compat_libc_locale(pg_locale_t locale)
+{
+#if PG_VERSION_NUM >= 190000
+	return locale->lt;
+#else
+	return locale != NULL ? locale->info.lt : (locale_t) 0;
+#endif
+}
 
 #if PG_VERSION_NUM < 170000
 #define Anum_pg_collation_colllocale Anum_pg_collation_colliculocale
@@ -224,6 +277,54 @@ compat_apply_wants_btree(void)
 	return false;
 #endif
 }
+
+/* ---- tables ---- */
+
+static inline TableScanDesc
+compat_beginscan(Relation table, Snapshot snapshot)
+{
+#if PG_VERSION_NUM >= 190000
+	return table_beginscan(table, snapshot, 0, NULL, SO_NONE);
+#else
+	return table_beginscan(table, snapshot, 0, NULL);
+#endif
+}
+
+static inline TableScanDesc
+compat_beginscan_parallel(Relation table, ParallelTableScanDesc shared)
+{
+#if PG_VERSION_NUM >= 190000
+	return table_beginscan_parallel(table, shared, SO_NONE);
+#else
+	return table_beginscan_parallel(table, shared);
+#endif
+}
+
+static inline IndexFetchTableData *
+compat_fetch_begin(Relation table)
+{
+#if PG_VERSION_NUM >= 190000
+	return table_index_fetch_begin(table, SO_NONE);
+#else
+	return table_index_fetch_begin(table);
+#endif
+}
+
+#if PG_VERSION_NUM < 190000
+/*
+ * To be called when all of a descriptor's columns are there.
+ */
+static inline void
+TupleDescFinalize(TupleDesc descriptor)
+{
+}
+
+static inline void
+PageSetChecksum(Page page, BlockNumber block)
+{
+	PageSetChecksumInplace(page, block);
+}
+#endif
 
 /* ---- files of relations ---- */
 
@@ -390,6 +491,15 @@ compat_row_comparison(const RowCompareExpr *comparison)
 	return (StrategyNumber) comparison->rctype;
 #endif
 }
+
+/* The last argument of a planner, from 19 on. */
+#if PG_VERSION_NUM >= 190000
+#define COMPAT_EXPLAIN_PARAMETER , ExplainState *explain
+#define COMPAT_EXPLAIN_ARGUMENT , explain
+#else
+#define COMPAT_EXPLAIN_PARAMETER
+#define COMPAT_EXPLAIN_ARGUMENT
+#endif
 
 /* ---- the executor ---- */
 

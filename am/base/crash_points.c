@@ -20,6 +20,7 @@
 #include "postmaster/interrupt.h"
 #include "storage/pmsignal.h"
 #include "utils/guc.h"
+#include "utils/wait_event.h"
 
 #include "am/base/shared.h"
 

@@ -8,6 +8,7 @@
 #include "catalog/pg_class.h"
 #include "utils/syscache.h"
 
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 
 bool
@@ -27,7 +28,7 @@ bool
 sherman_is_ours(Oid index)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
-	IndexAmRoutine *routine;
+	const IndexAmRoutine *routine;
 	Form_pg_class form;
 	Oid			method;
 	bool		ours;
@@ -43,6 +44,6 @@ sherman_is_ours(Oid index)
 	if (routine == NULL)
 		return false;
 	ours = sherman_is_our_method(routine);
-	pfree(routine);
+	compat_free_routine(routine);
 	return ours;
 }

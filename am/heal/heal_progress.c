@@ -11,6 +11,7 @@
 #include "storage/ipc.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 
 #include "am/heal/heal.h"
 #include "am/base/shared.h"

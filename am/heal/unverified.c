@@ -24,6 +24,7 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+#include "am/base/compat.h"
 #include "am/base/owner.h"
 #include "am/heal/heal.h"
 #include "am/heal/unverified.h"
@@ -81,7 +82,7 @@ unverified_rows_make(Relation heap, Relation index, ShermanIndex *opened, Memory
 	rows->code = owner_code_of(index);
 	rows->maintains = owner_maintains(rows->heap);
 	rows->evaluates = rows->code == 0 || rows->maintains;
-	rows->fetch = table_index_fetch_begin(rows->heap);
+	rows->fetch = compat_fetch_begin(rows->heap);
 	rows->slot = table_slot_create(rows->heap, NULL);
 	rows->context = AllocSetContextCreate(context, "sherman unverified", ALLOCSET_SMALL_SIZES);
 	if (rows->evaluates)

@@ -123,7 +123,7 @@ create_init_fork(Relation index, const ShermanMetaPage *meta)
 
 	PageInit(page, BLCKSZ, 0);
 	metapage_put(page, meta);
-	PageSetChecksumInplace(page, 0);
+	PageSetChecksum(page, 0);
 	sherman_crash_point("init fork", true);
 	if (smgrnblocks(storage, INIT_FORKNUM) == 0)
 		smgrextend(storage, INIT_FORKNUM, 0, (char *) page, true);
@@ -163,7 +163,7 @@ metapage_write(Relation index, Buffer buffer, const ShermanMetaPage *meta)
 	metapage_put(page, meta);
 	if (RelationUsesLocalBuffers(index))
 	{
-		PageSetChecksumInplace(page, 0);
+		PageSetChecksum(page, 0);
 		smgrwrite(RelationGetSmgr(index), MAIN_FORKNUM, 0, (char *) page, true);
 	}
 	end = GenericXLogFinish(state);

@@ -50,10 +50,9 @@ sherman_state_text(const ShermanMetaPage *meta, ShermanState state, ShermanReaso
 				"the server or a memory node ended without a shutdown after the index was changed: its entries are "
 				"looked up in the table";
 		case SHERMAN_ATTACHING:
-			if (sherman_shared->local.take_over != SHERMAN_TAKE_OVER_NOT)
-				return "this server is taking over the indexes of the one that it is a copy of";
-			/* FALLTHROUGH */
 		case SHERMAN_UNREACHABLE:
+			if (state == SHERMAN_ATTACHING && sherman_shared->local.take_over != SHERMAN_TAKE_OVER_NOT)
+				return "this server is taking over the indexes of the one that it is a copy of";
 			return sherman_away_text(meta != NULL ? sherman_away_position(meta) : -1);
 		case SHERMAN_BROKEN:
 			return sherman_why_broken(reason);

@@ -10,6 +10,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/index/index.h"
 #include "am/nodes/nodes.h"
@@ -18,23 +19,27 @@
 #define HEAL_RETRY_MS 1000
 #define HEAL_RETRY_MOST_MS (300 * 1000)
 
-/* The directory of the hash table is for so many trees; there is room for so many at first. */
+/* The buckets of the hash table, which are made with it, are for so many trees: more than there is room for in the reserve. */
 #define TREES_MAX (4 * SHERMAN_TREES_IN_USE)
-#define TREES_FIRST 256
 
 static HTAB *trees = NULL;
+
+static void *
+allocate(COMPAT_HASH_ALLOC_PARAMETERS)
+{
+	return sherman_reserve_allocate(bytes);
+}
 
 void
 sherman_trees_initialize(void)
 {
-	const int	flags = HASH_ELEM | HASH_BLOBS | HASH_SHARED_MEM | HASH_ALLOC | HASH_DIRSIZE;
-	HASHCTL		control = {.keysize = sizeof(uint64), .entrysize = sizeof(ShermanTreeEntry),
-	.alloc = sherman_reserve_allocate};
+	const HASHCTL control = {.keysize = sizeof(uint64), .entrysize = sizeof(ShermanTreeEntry), .alloc = allocate};
 
-	/* As ShmemInitHash() does, but from the reserve: it grows with the number of trees. */
-	control.dsize = control.max_dsize = hash_select_dirsize(TREES_MAX);
-	control.hctl = sherman_reserve_allocate(hash_get_shared_size(&control, flags));
-	trees = hash_create("sherman trees", TREES_FIRST, &control, flags);
+	/*
+	 * For PostgreSQL it is a table of this process, which all others inherit when they are forked.  All that changes lies in the reserve: its
+	 * buckets are there from the start, and its entries come as there are more trees.
+	 */
+	trees = hash_create("sherman trees", TREES_MAX, &control, HASH_ELEM | HASH_BLOBS | HASH_ALLOC);
 }
 
 bool

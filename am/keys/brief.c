@@ -585,7 +585,7 @@ write_with_nulls(BriefReading *reading, const TreeKeyView *key, IndexTuple tuple
 {
 	const ShermanKeys *keys = reading->keys;
 	unsigned short info = INDEX_NULL_MASK;
-	bits8	   *bitmap = (bits8 *) (tuple + 1);
+	uint8	   *bitmap = (uint8 *) (tuple + 1);
 	bool		isnull[INDEX_MAX_KEYS];
 	Size		fixed;
 
@@ -603,7 +603,7 @@ write_with_nulls(BriefReading *reading, const TreeKeyView *key, IndexTuple tuple
 	{
 		if (isnull[i])
 			continue;
-		bitmap[i / BITS_PER_BYTE] |= (bits8) (1 << (i % BITS_PER_BYTE));
+		bitmap[i / BITS_PER_BYTE] |= (uint8) (1 << (i % BITS_PER_BYTE));
 		if (keys->plan.column[i].length < 0)
 			info |= INDEX_VAR_MASK;
 	}

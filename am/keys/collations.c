@@ -96,15 +96,17 @@ can_compare(Oid collation)
 }
 
 /*
- * Whether a locale of PostgreSQL's, which it keeps for as long as the process lives and compares by, is one of libc that orders bytes.  None, or
- * one without libc's, stands for the process's own.
+ * Whether the database's own collation is one of libc.
  */
 static bool
-compares_bytes(pg_locale_t locale)
+database_is_of_libc(void)
 {
-	if (locale == NULL)
-		return locale_orders_bytes((locale_t) 0);
-	return locale->provider == COLLPROVIDER_LIBC && locale_orders_bytes(locale->info.lt);
+	HeapTuple	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
+	bool		is = HeapTupleIsValid(tuple) && ((Form_pg_database) GETSTRUCT(tuple))->datlocprovider == COLLPROVIDER_LIBC;
+
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	return is;
 }
 
 #endif							/* __GLIBC__ */
@@ -120,7 +122,9 @@ collation_orders_bytes(Oid collation)
 	if (collation_is_c(collation))
 		return true;
 #ifdef __GLIBC__
-	return (collation == DEFAULT_COLLATION_OID || can_compare(collation)) && compares_bytes(pg_newlocale_from_collation(collation));
+	/* PostgreSQL keeps the locale that it compares by for as long as the process lives. */
+	return (collation == DEFAULT_COLLATION_OID ? database_is_of_libc() : can_compare(collation)) &&
+		locale_orders_bytes(compat_libc_locale(pg_newlocale_from_collation(collation)));
 #else
 	return false;
 #endif

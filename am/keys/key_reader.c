@@ -65,7 +65,7 @@ restore_columns(KeyReader *reader, Datum *values, bool *isnull)
  * not NULL, or NULL where none is.  Returns the end of the data.
  */
 static char *
-write_columns(const ShermanKeys *keys, const Datum *values, const bool *isnull, char *data, bits8 *bitmap)
+write_columns(const ShermanKeys *keys, const Datum *values, const bool *isnull, char *data, uint8 *bitmap)
 {
 	char	   *end = data;
 
@@ -76,7 +76,7 @@ write_columns(const ShermanKeys *keys, const Datum *values, const bool *isnull, 
 		if (isnull[i])
 			continue;
 		if (bitmap != NULL)
-			bitmap[i / BITS_PER_BYTE] |= (bits8) (1 << (i % BITS_PER_BYTE));
+			bitmap[i / BITS_PER_BYTE] |= (uint8) (1 << (i % BITS_PER_BYTE));
 		end = key_align_with_zeros(data, end, attribute->attalign);
 		if (attribute->attbyval)
 			store_att_byval(end, values[i], attribute->attlen);
@@ -179,7 +179,7 @@ static Size
 insert_key_data(KeyReader *reader, unsigned short info)
 {
 	const ShermanKeys *keys = reader->keys;
-	const bits8 *bitmap = (const bits8 *) (reader->tuple + 1);
+	const uint8 *bitmap = (const uint8 *) (reader->tuple + 1);
 	char	   *data = (char *) reader->tuple + IndexInfoFindDataOffset(info);
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
@@ -272,7 +272,7 @@ form_tuple(KeyReader *reader)
 	start = IndexInfoFindDataOffset(any_null ? INDEX_NULL_MASK : 0);
 	memset(tuple + 1, 0, start - sizeof(IndexTupleData));
 	end = write_columns(keys, values, isnull, (char *) reader->tuple + start,
-						any_null ? (bits8 *) (tuple + 1) : NULL);
+						any_null ? (uint8 *) (tuple + 1) : NULL);
 	end = key_align_with_zeros((char *) reader->tuple, end, TYPALIGN_DOUBLE);
 	tuple->t_info = (unsigned short) ((end - (char *) reader->tuple) | (any_null ? INDEX_NULL_MASK : 0));
 }

@@ -40,6 +40,7 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/keys/keys.h"
 
@@ -77,7 +78,7 @@ has_our_handler(Form_pg_am method)
 	Datum		source;
 	bool		isnull;
 	bool		ours;
-	IndexAmRoutine *routine;
+	const IndexAmRoutine *routine;
 
 	if (method->amtype != AMTYPE_INDEX || method->oid < FirstNormalObjectId)
 		return false;
@@ -91,7 +92,7 @@ has_our_handler(Form_pg_am method)
 		return false;			/* no other extension's library is loaded for this */
 	routine = GetIndexAmRoutine(method->amhandler);
 	ours = sherman_is_our_method(routine);
-	pfree(routine);
+	compat_free_routine(routine);
 	return ours;
 }
 

@@ -15,6 +15,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
 
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/planner/lookahead.h"
 #include "am/planner/planner.h"
@@ -206,10 +207,10 @@ consider_plan(Plan *plan, int *node_id)
 }
 
 static PlannedStmt *
-plan_with_lookahead(Query *query, const char *text, int cursor_options, ParamListInfo params)
+plan_with_lookahead(Query *query, const char *text, int cursor_options, ParamListInfo params COMPAT_EXPLAIN_PARAMETER)
 {
-	PlannedStmt *statement = previous_planner != NULL ? previous_planner(query, text, cursor_options, params) :
-		standard_planner(query, text, cursor_options, params);
+	PlannedStmt *statement = previous_planner != NULL ? previous_planner(query, text, cursor_options, params COMPAT_EXPLAIN_ARGUMENT) :
+		standard_planner(query, text, cursor_options, params COMPAT_EXPLAIN_ARGUMENT);
 	int			node_id = 0;
 
 	/* In the embedded memory node's memory nobody waits for anything. */

@@ -40,7 +40,6 @@ typedef struct MirrorEntry
 	bool		mirrors;
 } MirrorEntry;
 
-static get_relation_info_hook_type previous_relation_info = NULL;
 static HTAB *mirrors = NULL;
 static bool mirrors_stale = false;
 
@@ -211,13 +210,11 @@ sherman_plans(const IndexOptInfo *info)
 	return (void *) info->amcostestimate == (void *) sherman_costestimate && compat_index_is_there(info);
 }
 
-static void
-relation_info(PlannerInfo *root, Oid relation, bool inherits, RelOptInfo *rel)
+void
+sherman_fill_indexes(RelOptInfo *rel)
 {
 	ListCell   *cell;
 
-	if (previous_relation_info != NULL)
-		previous_relation_info(root, relation, inherits, rel);
 	foreach(cell, rel->indexlist)
 	{
 		IndexOptInfo *info = lfirst_node(IndexOptInfo, cell);
@@ -227,11 +224,4 @@ relation_info(PlannerInfo *root, Oid relation, bool inherits, RelOptInfo *rel)
 		if (!fill_index(info))
 			rel->indexlist = foreach_delete_current(rel->indexlist, cell);
 	}
-}
-
-void
-sherman_planner_install(void)
-{
-	previous_relation_info = get_relation_info_hook;
-	get_relation_info_hook = relation_info;
 }

@@ -7,8 +7,11 @@
 
 #include "am/base/shared.h"
 
-/* ---- planner.c ---- */
+/* ---- relation_hook_pgNN.c ---- */
 extern void sherman_planner_install(void);
+/* ---- planner.c ---- */
+/* The planner is about to learn of this relation: of our indexes it keeps those that may be used, and what it is to know of them. */
+extern void sherman_fill_indexes(struct RelOptInfo *rel);
 /* Whether an index that the planner considers is one of ours. */
 extern bool sherman_plans(const struct IndexOptInfo *info);
 /* Sets up row_comparison.c. */

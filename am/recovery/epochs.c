@@ -13,6 +13,7 @@
 #include "utils/builtins.h"
 #include "utils/pg_lsn.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 
 #include "am/base/shared.h"
 #include "am/recovery/recovery.h"

@@ -14,6 +14,7 @@
 #include "storage/fd.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 
 #include "tree/service/service.h"
 #include "am/base/shared.h"

@@ -34,6 +34,7 @@
 #include "storage/bufmgr.h"
 #include "utils/snapmgr.h"
 
+#include "am/base/compat.h"
 #include "am/index/index.h"
 #include "am/keys/keys.h"
 #include "am/nodes/nodes.h"
@@ -190,7 +191,7 @@ row_is_visible(ScanOnly *only, IndexScanDesc scan, bool *dead)
 		MemoryContext caller = MemoryContextSwitchTo(only->context);
 
 		only->slot = table_slot_create(scan->heapRelation, NULL);
-		only->fetch = table_index_fetch_begin(scan->heapRelation);
+		only->fetch = compat_fetch_begin(scan->heapRelation);
 		MemoryContextSwitchTo(caller);
 	}
 	visible = table_index_fetch_tuple(only->fetch, &tid, scan->xs_snapshot, only->slot, &again, dead);

@@ -14,6 +14,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 
 #include "am/base/compat.h"
 #include "am/base/shared.h"
