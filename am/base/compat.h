@@ -94,6 +94,13 @@ compat_standbys_defined(void)
 #endif
 }
 
+/* How a position in the WAL is written, as pg_lsn is. */
+#if PG_VERSION_NUM >= 190000
+#define COMPAT_LSN "%X/%08X"
+#else
+#define COMPAT_LSN "%X/%X"
+#endif
+
 /* ---- settings ---- */
 
 /*

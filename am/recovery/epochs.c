@@ -15,6 +15,7 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/recovery/recovery.h"
 
@@ -45,7 +46,7 @@ sherman_epoch_end(ShermanLocal *local, XLogRecPtr end, ShermanKnownBy known_by)
 				(errmsg("it is not known where the WAL of epoch %u of sherman indexes ends", local->epoch)));
 	else
 		ereport(LOG,
-				(errmsg("the WAL of epoch %u of sherman indexes ends at %X/%X", local->epoch,
+				(errmsg("the WAL of epoch %u of sherman indexes ends at " COMPAT_LSN, local->epoch,
 						LSN_FORMAT_ARGS(end)),
 				 errdetail("Known by: %s.", known_by_texts[known_by])));
 }

@@ -29,6 +29,7 @@
 #include "storage/latch.h"
 #include "utils/timestamp.h"
 
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/index/index.h"
 #include "am/nodes/nodes.h"
@@ -102,7 +103,7 @@ look_at_history(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the WAL that shows where the last run of the indexes' owner ends is not here"),
-				 errdetail("It begins at %X/%X, where the owner last wrote of its memory nodes.", LSN_FORMAT_ARGS(end)),
+				 errdetail("It begins at " COMPAT_LSN ", where the owner last wrote of its memory nodes.", LSN_FORMAT_ARGS(end)),
 				 errhint("A running owner writes anew within some seconds of the beginning of each checkpoint, as that of a "
 						 "backup. On a standby call this function again when it has received that; to restore to a point in "
 						 "time that is not behind it take an older backup.")));
@@ -298,7 +299,7 @@ sherman_take_over_round(void)
 		sherman_shared->end_awaited = SHERMAN_AWAITED_NOTHING;
 		sherman_pool_adopt();
 		ereport(LOG,
-				(errmsg("sherman indexes are taken over as they were at %X/%X", LSN_FORMAT_ARGS(local.cut)),
+				(errmsg("sherman indexes are taken over as they were at " COMPAT_LSN, LSN_FORMAT_ARGS(local.cut)),
 				 errdetail("The server that they were of can use them no longer.")));
 	}
 	else

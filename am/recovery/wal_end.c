@@ -88,7 +88,7 @@ no_redo(XLogReaderState *record)
 {
 	ereport(FATAL,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("WAL at %X/%X is of a resource manager with the number %d, which is not loaded",
+			 errmsg("WAL at " COMPAT_LSN " is of a resource manager with the number %d, which is not loaded",
 					LSN_FORMAT_ARGS(record->ReadRecPtr), XLogRecGetRmid(record)),
 			 errdetail("Sherman, which writes no WAL records of its own, has taken the number as a free one."),
 			 errhint("Add the library of the extension that wrote the record to \"shared_preload_libraries\".")));
@@ -212,7 +212,7 @@ note_beginning(XLogRecPtr redo)
 	/* A server that takes over from a copy reads the WAL from the page's record on. */
 	if (sherman_epoch() != 0)
 		(void) sherman_history_write(&local);
-	elog(DEBUG1, "sherman: a checkpoint has begun at %X/%X", LSN_FORMAT_ARGS(redo));
+	elog(DEBUG1, "sherman: a checkpoint has begun at " COMPAT_LSN, LSN_FORMAT_ARGS(redo));
 	ConditionVariableBroadcast(&sherman_shared->changed);
 }
 
