@@ -11,6 +11,8 @@
 #include "fmgr.h"
 #include "utils/guc.h"
 
+#include "versions.h"
+
 PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(far_rows_handler);
 
@@ -20,7 +22,7 @@ static int	far_rows_offset = 1;
 static TableAmRoutine far_rows;
 
 static void
-far_rows_insert(Relation table, TupleTableSlot *slot, CommandId command, int options,
+far_rows_insert(Relation table, TupleTableSlot *slot, CommandId command, insert_options options,
 				struct BulkInsertStateData *state)
 {
 	GetHeapamTableAmRoutine()->tuple_insert(table, slot, command, options, state);

@@ -14,19 +14,20 @@
 #include "fmgr.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/paths.h"
-#include "optimizer/plancat.h"
 #include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 #include "utils/syscache.h"
 
+#include "versions.h"
+
 PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(neighbor_seen);
 
 extern void _PG_init(void);
 
-static get_relation_info_hook_type next_relation_info;
+static relation_hook_type next_relation_info;
 static set_rel_pathlist_hook_type next_pathlist;
 static get_relation_stats_hook_type next_stats;
 static ExecutorStart_hook_type next_start;
@@ -41,12 +42,12 @@ static int	tables,
 static ExecProcNodeMtd next_insert;
 
 static void
-relation_info(PlannerInfo *root, Oid relation, bool inherits, RelOptInfo *rel)
+relation_info(RELATION_HOOK_PARAMETERS)
 {
 	ListCell   *cell;
 
 	if (next_relation_info)
-		next_relation_info(root, relation, inherits, rel);
+		next_relation_info(RELATION_HOOK_ARGUMENTS);
 	tables++;
 	foreach(cell, rel->indexlist)
 	{
@@ -114,8 +115,8 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 void
 _PG_init(void)
 {
-	next_relation_info = get_relation_info_hook;
-	get_relation_info_hook = relation_info;
+	next_relation_info = relation_hook;
+	relation_hook = relation_info;
 	next_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = pathlist;
 	next_stats = get_relation_stats_hook;

@@ -413,9 +413,10 @@ extern TreeStatus tree_scan_next(TreeScan *scan, const TreeBatch **batch);
 
 /*
  * For many keys one after the other, of which several may lie in a leaf: tree_scan_load() reads the leaf that tree_scan_next() will
- * take its entries out of; TREE_END: there is none.  Then tree_scan_reaches() tells whether what begins at this bound, behind
- * the start, begins before the end of that leaf, or of what tree_scan_take() took (false also where that would take a round trip); and tree_scan_stop_at() moves the stop
- * further on, as tree_scan_seek() sets it.  The batch before is not valid afterwards.  As tree_scan_next().
+ * take its entries out of, or the first part of, if it is split meanwhile and read anew; TREE_END: there is none.  Then tree_scan_reaches() tells
+ * whether what begins at this bound, behind the start, begins before the end of that leaf, or of what tree_scan_take() took (false also where that
+ * would take a round trip); and tree_scan_stop_at() moves the stop further on, as tree_scan_seek() sets it.  The batch before is not valid
+ * afterwards.  As tree_scan_next().
  */
 extern TreeStatus tree_scan_load(TreeScan *scan);
 extern bool tree_scan_reaches(const TreeScan *scan, const TreeBound *bound);

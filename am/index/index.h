@@ -59,7 +59,7 @@ typedef enum ShermanVerdict
 	SHERMAN_TREE_DEAD
 } ShermanVerdict;
 
-extern void sherman_trees_initialize(void);
+extern void sherman_trees_initialize(uint32 trees_in_use);
 /* Copies the entry; false: not known. */
 extern bool sherman_trees_find(uint64 tree, ShermanTreeEntry *entry);
 /* Adds or replaces. False: the table is full. */

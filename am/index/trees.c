@@ -19,8 +19,8 @@
 #define HEAL_RETRY_MS 1000
 #define HEAL_RETRY_MOST_MS (300 * 1000)
 
-/* The buckets of the hash table, which are made with it, are for so many trees: more than there is room for in the reserve. */
-#define TREES_MAX (4 * SHERMAN_TREES_IN_USE)
+/* The buckets of the hash table, which are made with it, for each tree that can be in use: for more entries than there is room for in the reserve. */
+#define BUCKETS_PER_TREE 4
 
 static HTAB *trees = NULL;
 
@@ -31,7 +31,7 @@ allocate(COMPAT_HASH_ALLOC_PARAMETERS)
 }
 
 void
-sherman_trees_initialize(void)
+sherman_trees_initialize(uint32 trees_in_use)
 {
 	const HASHCTL control = {.keysize = sizeof(uint64), .entrysize = sizeof(ShermanTreeEntry), .alloc = allocate};
 
@@ -39,7 +39,7 @@ sherman_trees_initialize(void)
 	 * For PostgreSQL it is a table of this process, which all others inherit when they are forked.  All that changes lies in the reserve: its
 	 * buckets are there from the start, and its entries come as there are more trees.
 	 */
-	trees = hash_create("sherman trees", TREES_MAX, &control, HASH_ELEM | HASH_BLOBS | HASH_ALLOC);
+	trees = hash_create("sherman trees", BUCKETS_PER_TREE * trees_in_use, &control, HASH_ELEM | HASH_BLOBS | HASH_ALLOC);
 }
 
 bool

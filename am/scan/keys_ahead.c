@@ -3,8 +3,8 @@
  *		The leaves of the next keys of `= ANY`, fetched together.
  *
  * Each combination of array elements is a lookup of its own, and across a network each would wait for a round trip.  So the keys
- * that come are announced to the tree: it finds their leaves in its cache of inner nodes, and reads them by one wave.  The scan then asks for
- * one combination after the other, as before.  It begins with the first key alone, as the rest may never be asked for, and doubles;
+ * that come are announced to the tree: it finds their leaves in its cache of inner nodes, and reads them by one wave.  The scan then goes from
+ * leaf to leaf (scan_span.c).  It begins with the first key alone, as the rest may never be asked for, and doubles;
  * a bitmap scan, which asks for all, begins with as many as there can be.
  *
  * Only under an MVCC snapshot: what is added behind the fetch it does not see.  Not in a parallel scan, whose participants take
@@ -88,6 +88,8 @@ keys_ahead_read(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDirec
 	if (ahead->leaves > 1)
 	{
 		scan_keys_save(keys, positions);
+		/* In the middle of a scan the edges are still those of the combination that was sought last. */
+		scan_keys_restore(keys, positions);
 		ahead->fetched = announce(ahead, keys, tree_scan, direction) > 1;
 		ahead->direction = direction;
 		scan_keys_restore(keys, positions);

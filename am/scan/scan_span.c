@@ -8,7 +8,14 @@
  *
  * Where the scan stops is exact, as it is without spans: behind the last combination of the span, and the next one is what the scan
  * goes on with.  Whether a combination belongs to a span is a matter of cost alone.
+ *
+ * Race -- the leaf that was loaded may be read anew before its entries are taken (keys out of line that are not its cells' any more), and may have
+ * been split: then the span goes on in the leaves behind.  So a span, once there is one, lasts until the next seek.
  */
+#include "am/base/sherman.h"
+
+#include "miscadmin.h"
+
 #include "am/scan/scan_span.h"
 
 /* ------------------------------------------------------------------------------------------------
@@ -102,7 +109,11 @@ scan_span_reach(ScanKeys *keys, ScanDirection direction, SpanReaches reaches, co
 	bool		moved = false;
 
 	while (reach_in_array(&reach, last) && reach_next(&reach))
+	{
+		/* The other arrays may have a great many combinations. */
+		CHECK_FOR_INTERRUPTS();
 		moved = true;
+	}
 	if (!moved && last->current == from)
 		return false;
 	(void) scan_keys_edges(keys, low, high);
@@ -116,10 +127,11 @@ scan_span_widen(ScanSpan *span, ScanKeys *keys, ScanDirection direction, TreeSca
 	const TreeBound *stop = ScanDirectionIsForward(direction) ? &span->high[spare].tree : &span->low[spare].tree;
 	int			i = 0;
 
-	scan_keys_save(keys, span->first);
-	span->many = scan_span_reach(keys, direction, tree_scan_reaches, tree_scan, &span->low[spare], &span->high[spare]);
 	if (!span->many)
+		scan_keys_save(keys, span->first);
+	if (!scan_span_reach(keys, direction, tree_scan_reaches, tree_scan, &span->low[spare], &span->high[spare]))
 		return;
+	span->many = true;
 	span->stop = spare;
 	while (keys->array[i]->current == span->first[i])
 		i++;

@@ -9,9 +9,9 @@
 
 typedef struct ScanSpan
 {
-	bool		many;			/* the batch at hand may have entries of several combinations, and others: they are tested */
+	bool		many;			/* since the last seek there may be entries of several combinations, and others: they are tested */
 	int			from;			/* the first column that differs between them */
-	int			first[INDEX_MAX_KEYS];	/* the combination that the batch begins with; the scan keys are at the one that it ends with */
+	int			first[INDEX_MAX_KEYS];	/* the combination that they begin with; the scan keys are at the one that they end with */
 	bool		matched;		/* it is known of each entry of the batch whether it is of one of them */
 	ScanMatch	match;
 	int			stop;			/* which of these edges the tree's scan stops at, if it was moved; the others are to spare */

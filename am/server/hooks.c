@@ -143,7 +143,7 @@ start_shared_memory(void)
 	sherman_locks_find();
 	sherman_wait_events_start();
 	sherman_reserve_create(&options);
-	sherman_trees_initialize();
+	sherman_trees_initialize(options.trees);
 	sherman_rebuilds_initialize();
 	sherman_connection_workers_initialize();
 	announced_initialize();
