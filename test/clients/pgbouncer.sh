@@ -30,7 +30,7 @@ cat >transfer.sql <<SQL
 BEGIN;
 UPDATE account SET balance = balance - 1 WHERE id = md5(least(:a, :b)::text)::uuid;
 UPDATE account SET balance = balance + 1 WHERE owner = greatest(:a, :b);
-INSERT INTO account VALUES (md5(:n::text)::uuid, 2000 + :n % 1000, 0) ON CONFLICT (id) DO UPDATE SET balance = account.balance;
+INSERT INTO account VALUES (md5(:n::text)::uuid, 3000 + :n % 1000, 0) ON CONFLICT (id) DO UPDATE SET balance = account.balance;
 COMMIT;
 SELECT balance FROM account WHERE owner = :a;
 SQL
