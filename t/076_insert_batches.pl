@@ -134,7 +134,7 @@ foreach my $case ([ 'canceled', '', qr/ERROR:  57014: canceling statement due to
 	hold(2301, 2400, $settings);
 	kill 'STOP', $msd->{pid};
 	release();
-	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'INSERT%' AND wait_event = 'Extension'}) or die 'nobody waits';
+	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'INSERT%' AND wait_event_type = 'Extension'}) or die 'nobody waits';
 	query(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'INSERT%'}) if $what eq 'canceled';
 	sleep 4 if $what ne 'canceled';
 	kill 'CONT', $msd->{pid};

@@ -208,8 +208,12 @@ sub plain
 SKIP:
 {
 	skip $why_no_prometheus, 3 unless defined $prometheus;
+	# Beside it, or, in later versions of Debian, in a package of its own.
 	my $promtool = $prometheus =~ s/prometheus$/promtool/r;
+	my $why_not;
 
+	($promtool, $why_not) = program('promtool', 'usr/bin/promtool') unless -x $promtool;
+	skip $why_not, 3 unless defined $promtool;
 	command_ok([ $promtool, 'check', 'rules', "$monitoring/alerts.yml" ], 'promtool takes the rules');
 	command_ok([ 'sh', '-c', "cd $monitoring && exec $promtool test rules alerts_test.yml" ], 'they fire when they should');
 	# The panels' expressions, as if they were rules.

@@ -15,7 +15,7 @@ use Test::More;
 # Before a metapage's checksum: the kinds of 32 columns, of which the first has the flag, and the versions of as many collations.
 use constant { KINDS => -32 * 4 - 32, BRIEF => 0x80 };
 
-my $node = new_cluster('main', memory => 1024);
+my $node = new_cluster('main', memory => 1024, extra => [ '--encoding=UTF8', '--locale=C.UTF-8' ]);
 # Metapages are changed by hand.
 $node->append_conf('postgresql.conf', "ignore_checksum_failure = on\nmax_locks_per_transaction = 256\njit = off\nsherman.enable_lookahead = off");
 $node->restart;

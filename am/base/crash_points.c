@@ -19,6 +19,7 @@
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/pmsignal.h"
+#include "storage/procsignal.h"
 #include "utils/guc.h"
 #include "utils/wait_event.h"
 
@@ -85,7 +86,12 @@ hang(void)
 	pgstat_report_wait_start(PG_WAIT_EXTENSION);
 	while (!QueryCancelPending && !ProcDiePending && !ShutdownRequestPending && !told_to_go_on() &&
 		   !sherman_postmaster_is_gone())
+	{
 		pg_usleep(HANG_SLICE_US);
+		/* From 19 on the end of recovery waits for all processes to take one. */
+		if (ProcSignalBarrierPending)
+			ProcessProcSignalBarrier();
+	}
 	pgstat_report_wait_end();
 }
 
