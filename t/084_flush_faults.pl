@@ -284,6 +284,12 @@ foreach my $try (1 .. 1000)
 	last if $node->psql('postgres', "INSERT INTO filler SELECT i, i || ':' || $try || substr(t, i * 13, 1200) FROM generate_series(1, $wanted) i,
 		(SELECT string_agg(md5(j::text || $try), '') AS t FROM generate_series(1, 2000) j) b") != 0 && ($wanted = int($wanted / 4)) < 2;
 }
+# And what room the leaves have that are there, but for less than is asked for next.
+foreach my $try (1 .. 1000)
+{
+	last if $node->psql('postgres', insert(++$round, $many / 4)) != 0;
+	$count += $many / 4;
+}
 $errors = run_with(1_000_000, insert(++$round, $many), sub { });
 like($errors, qr/ERROR:  53200: memory node is full/, 'full: an error that says so');
 whole('full');
