@@ -57,9 +57,10 @@ TAP_TESTS = 1
 # PostgreSQL's headers are read as system headers, so that -Wextra speaks of ours alone; its callbacks have parameters
 # that not every access method needs.
 PG_CPPFLAGS = -I.
+SERVER_HEADERS := $(shell $(PG_CONFIG) --includedir-server)
 # A server that was built with a compiler of C23 has headers that want one, too (19).
-NEW_STANDARD := $(if $(shell grep -s 'define HAVE_TYPEOF_UNQUAL 1' "$$($(PG_CONFIG) --includedir-server)/pg_config.h"),-std=gnu2x)
-PG_CFLAGS = $(OWN_CFLAGS) $(NEW_STANDARD) -isystem $(shell $(PG_CONFIG) --includedir-server)
+NEW_STANDARD := $(if $(shell grep -s 'define HAVE_TYPEOF_UNQUAL 1' $(SERVER_HEADERS)/pg_config.h),-std=gnu2x)
+PG_CFLAGS = $(OWN_CFLAGS) $(NEW_STANDARD) -isystem $(SERVER_HEADERS)
 # PostgreSQL was configured for gcc: clang does not know all of its options.
 ifneq ($(findstring clang,$(CC)),)
 PG_CFLAGS += -Wno-unknown-warning-option -Wno-ignored-optimization-argument
