@@ -4,7 +4,8 @@
  *
  * A caller that looks up many keys in order has its scan load the leaf of the first one, asks of the next ones whether they begin
  * before the leaf ends, and moves the stop bound behind the last that does.  What is between is returned with them.  The stop alone
- * says where the scan ends, so a wrong answer costs time and no entries: one that would take a round trip is "no".
+ * says where the scan ends, so a wrong answer costs time and no entries: one that would take a round trip is "no".  A leaf that is read
+ * anew may end earlier than it did: then what lies before the stop comes out of the leaves behind, too.
  */
 #include "tree/scan/scan.h"
 #include "tree/descent/descent.h"
