@@ -4,35 +4,6 @@
  */
 #include "am/scan/scankeys.h"
 
-/*
- * Whether a value is an element of an array.  *place: how many elements lie before it.
- */
-static bool
-array_has(ScanKeys *keys, ScanQual *qual, Datum value, int *place)
-{
-	int			low = 0;
-	int			high = qual->element_count;
-	int			middle = Min(qual->hint, high - 1);	/* values come in order: mostly near the last one */
-
-	while (low < high)
-	{
-		int			order = scan_qual_compare(keys, qual, value, middle);
-
-		if (order == 0)
-		{
-			*place = qual->hint = middle;
-			return true;
-		}
-		if (order < 0)
-			high = middle;
-		else
-			low = middle + 1;
-		middle = order > 0 && middle == qual->hint ? low : low + (high - low) / 2;
-	}
-	*place = low;
-	return false;
-}
-
 bool
 scan_condition_holds(ScanKeys *keys, int column, const ScanColumn *condition, Datum value, bool isnull, int *place)
 {
@@ -59,7 +30,7 @@ scan_condition_holds(ScanKeys *keys, int column, const ScanColumn *condition, Da
 		return *place == 0;
 	}
 	if (equal->flags & SK_SEARCHARRAY)
-		return array_has(keys, equal, value, place);
+		return scan_qual_find(keys, equal, value, place);
 	order = scan_qual_compare(keys, equal, value, 0);
 	*place = order > 0 ? 1 : 0;
 	return order == 0;

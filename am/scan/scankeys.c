@@ -152,30 +152,42 @@ compare_value(ScanKeys *keys, ScanQual *qual, Datum value, Datum argument)
 	return compare_by(&qual->compare, &keys->keys->column[qual->column], value, argument);
 }
 
-/* Whether a qual with an operator holds for a value of its column that is not NULL. */
-static bool
-qual_accepts(ScanKeys *keys, ScanQual *qual, Datum value)
+bool
+scan_qual_find(ScanKeys *keys, ScanQual *qual, Datum value, int *place)
 {
 	int			low = 0;
 	int			high = qual->element_count;
-
-	if (!(qual->flags & SK_SEARCHARRAY) || qual->strategy != BTEqualStrategyNumber)
-		return DatumGetBool(FunctionCall2Coll(&qual->key->sk_func, qual->key->sk_collation,
-											  value, qual->value));
+	int			middle = Min(qual->hint, high - 1);	/* values come in order: mostly near the last one */
 
 	while (low < high)
 	{
-		int			middle = low + (high - low) / 2;
 		int			order = compare_value(keys, qual, value, qual->elements[middle]);
 
 		if (order == 0)
+		{
+			*place = qual->hint = middle;
 			return true;
+		}
 		if (order < 0)
 			high = middle;
 		else
 			low = middle + 1;
+		middle = order > 0 && middle == qual->hint ? low : low + (high - low) / 2;
 	}
+	*place = low;
 	return false;
+}
+
+/* Whether a qual with an operator holds for a value of its column that is not NULL. */
+static bool
+qual_accepts(ScanKeys *keys, ScanQual *qual, Datum value)
+{
+	int			place;
+
+	if (!(qual->flags & SK_SEARCHARRAY) || qual->strategy != BTEqualStrategyNumber)
+		return DatumGetBool(FunctionCall2Coll(&qual->key->sk_func, qual->key->sk_collation,
+											  value, qual->value));
+	return scan_qual_find(keys, qual, value, &place);
 }
 
 typedef struct SortArgument

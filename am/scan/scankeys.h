@@ -31,7 +31,7 @@ typedef struct ScanQual
 	Datum	   *elements;		/* of an array under equality: in index order, without duplicates */
 	int			element_count;
 	int			current;		/* the element of this combination */
-	int			hint;			/* of a condition's: the element that was found last */
+	int			hint;			/* of an array: the element that was found last */
 	Oid			element_type;	/* of the array, and how it is stored */
 	int16		element_length;
 	bool		element_by_value;
@@ -135,6 +135,8 @@ extern int	scan_qual_values(const ScanQual *qual);
 extern bool scan_qual_is_inclusive(const ScanQual *qual);
 /* A column's value against a qual's argument, or its element, in the order of the index. */
 extern int	scan_qual_compare(ScanKeys *keys, ScanQual *qual, Datum value, int element);
+/* Whether a value is an element of an array.  *place: how many elements lie before it. */
+extern bool scan_qual_find(ScanKeys *keys, ScanQual *qual, Datum value, int *place);
 /* Whether a value lies before the end (low), or behind it (high), that a qual sets to a range. */
 extern bool scan_qual_leaves_out(ScanKeys *keys, ScanQual *qual, bool low, Datum value);
 /*

@@ -134,7 +134,7 @@ mutate leaf_read_by_two sql/parallel parallel_scan_seize \
 	's/\t\t\tshared->state = PARALLEL_READING;/\t\t\tshared->state = PARALLEL_IDLE;/' \
 	leave_reading \
 	's/\tAssert\(shared->state == PARALLEL_READING\);\n//'
-mutate last_element_not_searched sql/arrays qual_accepts \
+mutate last_element_not_searched sql/arrays scan_qual_find \
 	's/int\t\t\thigh = qual->element_count;/int\t\t\thigh = qual->element_count - 1;/'
 mutate greatest_element_but_one sql/arrays take_array \
 	's/\? count - 1 : 0\]/? Max(count - 2, 0) : 0]/'
