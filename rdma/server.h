@@ -42,6 +42,7 @@ typedef struct FabricPeer
 	uint32_t instance;    /* its instance number, 0 before attach */
 	uint32_t incarnation; /* its incarnation, 0 for a control-only channel */
 	uint32_t channel;     /* its data channel, or UINT32_MAX */
+	bool reader;          /* it may change nothing, by calls either */
 	uint32_t tenant;      /* 0: over the local socket, or the network without keys; else 1 to 15 */
 	uint64_t *
 		progress; /* of this call: 0 at its begin, then what the service has left there; FabricService.call */
@@ -66,7 +67,7 @@ typedef struct FabricService
 	void *argument;
 
 	/*
-	 * A call from a client: fills reply (room FABRIC_MAX_CALL_BYTES) and its length.  FABRIC_BUSY: not yet: the server makes the
+	 * A call from a client, FABRIC_DENIED if a reader must not make it: fills reply (room FABRIC_MAX_CALL_BYTES) and its length.  FABRIC_BUSY: not yet: the server makes the
 	 * call again in a later round, with the same request and progress, until it returns something else or the client goes.
 	 */
 	FabricStatus (*call)(void *argument, const FabricPeer *peer, uint16_t method, const void *request,

@@ -508,6 +508,11 @@ run_suite(void)
 		cmocka_unit_test(test_death_inside_write),
 		cmocka_unit_test(test_random_death),
 		cmocka_unit_test(test_deadline),
+		cmocka_unit_test(test_readers_refused),
+		cmocka_unit_test(test_reader_reads),
+		cmocka_unit_test(test_reader_calls),
+		cmocka_unit_test(test_attach_ends_readers),
+		cmocka_unit_test(test_reader_succeeds),
 		cmocka_unit_test(test_memory_node_restart),
 	};
 

@@ -117,4 +117,11 @@ extern void test_random_death(void **state);
 extern void test_deadline(void **state);
 extern void test_memory_node_restart(void **state);
 
+/* conformance_readers.c */
+extern void test_readers_refused(void **state);
+extern void test_reader_reads(void **state);
+extern void test_reader_calls(void **state);
+extern void test_attach_ends_readers(void **state);
+extern void test_reader_succeeds(void **state);
+
 #endif /* SHERMAN_CONFORMANCE_H */

@@ -20,7 +20,7 @@ test_proxy_SOURCES = test/support/proxy_fixture.c
 test_proxy_remote_SOURCES = test/support/proxy_fixture.c
 test_proxy_threads_SOURCES = test/support/proxy_fixture.c
 FABRIC_TEST_SUPPORT_SOURCES += test/support/fabric_process.c test/support/proxy_process.c test/support/listen.c
-conformance_SOURCES = test/conformance_chains.c test/conformance_death.c test/conformance_sim.c $(SIM_SOURCES)
+conformance_SOURCES = test/conformance_chains.c test/conformance_death.c test/conformance_readers.c test/conformance_sim.c $(SIM_SOURCES)
 conformance_LDFLAGS = $(SIM_LDFLAGS)
 # The same on every transport, with the fault layer on and off.
 TEST_RUNS += conformance=--faults conformance=--tcp conformance=--tcp,--faults conformance=--tls conformance=--tls,--faults

@@ -460,6 +460,70 @@ test_wild_node(void **state)
 	close(listener);
 }
 
+/* What a memory node says to one HELLO of a reader after the other, and what that comes to. */
+typedef struct ReadersAnswer
+{
+	uint32_t incarnation;
+	uint64_t uuid; /* half of it */
+	FabricStatus status;
+} ReadersAnswer;
+
+/* The first ones answer connects, those from READERS_RESET on resets. */
+static const ReadersAnswer readers_answers[] = {
+	{0, 5, FABRIC_PROTOCOL},    {UINT16_MAX + 1, 5, FABRIC_PROTOCOL},
+	{UINT16_MAX, 5, FABRIC_OK}, {UINT16_MAX, 5, FABRIC_OK},
+	{1, 5, FABRIC_FENCED},      {UINT16_MAX, 6, FABRIC_FENCED},
+	{UINT16_MAX, 5, FABRIC_OK},
+};
+
+#define READERS_ANSWERS ((int) (sizeof(readers_answers) / sizeof(readers_answers[0])))
+#define READERS_RESET 3
+
+static pid_t
+start_readers_node(int listener)
+{
+	pid_t child = start_child();
+
+	if (child != 0)
+		return child;
+	for (int i = 0; i < READERS_ANSWERS; i++)
+	{
+		FabricCapabilities said = sane;
+
+		said.incarnation = readers_answers[i].incarnation;
+		said.node_uuid[1] = readers_answers[i].uuid;
+		see_off(answer_hello(listener, &said));
+	}
+	_exit(0);
+}
+
+/* A reader takes the incarnation that it is told, if it is one; and a reset no other, and none of another memory. */
+static void
+test_reader_is_told(void **state)
+{
+	FabricOptions options = played_options;
+	char address[200];
+	int listener = played_node(address);
+	pid_t child = start_readers_node(listener);
+	FabricEndpoint *endpoint = NULL;
+	Fabric *fabric;
+
+	options.reader = true;
+	assert_int_equal(fabric_open(&options, &fabric), FABRIC_OK);
+	for (int i = 0; i < READERS_ANSWERS; i++)
+	{
+		FabricStatus status =
+			i < READERS_RESET ? fabric_connect(fabric, address, &endpoint) : fabric_reset(endpoint);
+
+		if (status != readers_answers[i].status)
+			fail_msg("answer %d: %s", i, fabric_status_name(status));
+	}
+	assert_int_equal(fabric_capabilities(endpoint)->incarnation, UINT16_MAX);
+	fabric_close(fabric);
+	assert_int_equal(wait_for_child(child), 0);
+	close(listener);
+}
+
 /* An answer to a chain of one READ of 8 bytes, and what it comes to. */
 typedef struct WildAnswer
 {
@@ -764,6 +828,7 @@ main(void)
 		OPEN(test_next_node),
 		OPEN(test_device_not_here),
 		OPEN(test_wild_node),
+		cmocka_unit_test(test_reader_is_told),
 		OPEN(test_wild_answers),
 		cmocka_unit_test(test_answer_to_chain_before_reset),
 		cmocka_unit_test(test_post_after_break),

@@ -615,6 +615,69 @@ test_memory_of_nobody(void **state)
 	witness_expect(&node.witness, 3);
 }
 
+/* ---- Readers */
+
+/* The operation as a chain behind a READ. */
+static FabricStatus
+read_and(RawClient *raw, FabricOp op)
+{
+	uint64_t word;
+	FabricOp chain[] = {op_read(witness_offset(&node.witness), &word, 8), op};
+
+	return raw_chain(raw, chain, 2);
+}
+
+/* What a reader's library does not send is refused by the memory node, too, before any of it has an effect. */
+static void
+test_reader(void **state)
+{
+	const uint64_t attach[] = {0, 1};
+	uint32_t incarnation = enemy_incarnation();
+	FabricCapabilities capabilities;
+	RawClient raw, owner;
+	uint64_t word = 77, found;
+	uint64_t place;
+	FabricOp read;
+
+	open_enemy(&owner);
+	assert_int_equal(raw_hello(&owner, ENEMY, incarnation, &capabilities), FABRIC_OK);
+	open_enemy(&raw);
+	/* A refused HELLO leaves nothing of it behind. */
+	assert_int_equal(raw_hello(&raw, ENEMY + 1, CONTROL_READER, NULL), FABRIC_FENCED);
+	assert_int_equal(raw_hello(&raw, ENEMY, CONTROL_READER, &capabilities), FABRIC_OK);
+	assert_int_equal(capabilities.incarnation, incarnation);
+	/* Even in its own redo slot. */
+	place = capabilities.redo_offset;
+	assert_int_equal(read_and(&raw, op_write(place, &word, 8)), FABRIC_PROTOCOL);
+	assert_int_equal(read_and(&raw, op_compare_swap(FABRIC_NODES, place, 0, 77)), FABRIC_PROTOCOL);
+	assert_int_equal(read_and(&raw, op_fetch_add(FABRIC_NODES, place, 77)), FABRIC_PROTOCOL);
+	assert_int_equal(read_and(&raw, op_fetch_add(FABRIC_LOCKS, 64, 77)), FABRIC_PROTOCOL);
+	read = op_read(64, &found, 8);
+	read.region = FABRIC_LOCKS;
+	assert_int_equal(raw_chain(&raw, &read, 1), FABRIC_PROTOCOL);
+	read = op_read(place, &found, 8);
+	assert_int_equal(raw_chain(&raw, &read, 1), FABRIC_OK);
+	assert_true(found == 0);
+	assert_int_equal(raw_call(&raw, CONTROL_ATTACH, attach, 12, NULL, NULL), FABRIC_DENIED);
+	assert_int_equal(raw_hello(&raw, ENEMY, incarnation, NULL), FABRIC_PROTOCOL);
+	assert_int_equal(read_and(&raw, op_write(place, &word, 8)), FABRIC_PROTOCOL);
+	/* Another channel of the connection is a reader's again. */
+	assert_int_equal(raw_call(&raw, CONTROL_RESET, NULL, 0, NULL, NULL), FABRIC_OK);
+	assert_int_equal(read_and(&raw, op_write(place, &word, 8)), FABRIC_PROTOCOL);
+	read = op_fetch_add(FABRIC_LOCKS, 64, 0);
+	assert_int_equal(raw_chain(&owner, &read, 1), FABRIC_OK);
+	assert_true(read.result == 0);
+	raw_close(&raw);
+	/* A client that is none, on a connection that said it were one and was refused. */
+	open_enemy(&raw);
+	assert_int_equal(raw_hello(&raw, ENEMY + 1, CONTROL_READER, NULL), FABRIC_FENCED);
+	assert_int_equal(raw_hello(&raw, ENEMY, incarnation, &capabilities), FABRIC_OK);
+	assert_int_equal(read_and(&raw, op_write(capabilities.redo_offset, &word, 8)), FABRIC_OK);
+	raw_close(&raw);
+	raw_close(&owner);
+	witness_expect(&node.witness, 3);
+}
+
 /* ---- Tenants */
 
 static void
@@ -636,6 +699,7 @@ test_foreign_tenant(void **state)
 	raw_open(&raw, &node.process, &node.foreign_key);
 	assert_int_equal(raw_hello(&raw, HOSTILE_WITNESS, 0, NULL), FABRIC_DENIED);
 	assert_int_equal(raw_hello(&raw, HOSTILE_WITNESS, 1, NULL), FABRIC_DENIED);
+	assert_int_equal(raw_hello(&raw, HOSTILE_WITNESS, CONTROL_READER, NULL), FABRIC_DENIED);
 	assert_int_equal(raw_hello(&raw, ENEMY, 0, NULL), FABRIC_OK);
 	assert_int_equal(
 		raw_call(&raw, CONTROL_ATTACH, attach, sizeof(attach), (uint8_t *) granted, &granted_bytes),
@@ -718,6 +782,8 @@ main(void)
 		OPEN(test_forbidden_chains),
 		KEYED(test_memory_of_nobody),
 		OPEN(test_memory_of_nobody),
+		KEYED(test_reader),
+		OPEN(test_reader),
 		KEYED(test_foreign_tenant),
 		KEYED(test_foreign_channel),
 		OPEN(test_foreign_channel),

@@ -278,6 +278,36 @@ test_drain(void **state)
 	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_CLEAN);
 }
 
+/* No reader can give up a lock: the word of an instance of which only readers are here is not waited for, either. */
+static void
+test_drain_with_readers(void **state)
+{
+	const FabricOptions options = {.reader = true};
+	TestChannel owner, reader;
+	uint32_t incarnation;
+	uint64_t word;
+	FabricOp read;
+
+	fabric_process_stop(&node, SIGTERM);
+	fabric_process_listen(&node, false);
+	node.drain_ms = 5000;
+	fabric_process_start(&node);
+	incarnation = cluster_attach(node.address, CLUSTER);
+	channel_open(&owner, node.address, CLUSTER, incarnation);
+	swap_lock(&owner, 0, fabric_lock_word(fabric_capabilities(owner.endpoint)->instance, incarnation, 1));
+	assert_int_equal(channel_try_open(&reader, node.network_address, CLUSTER, 0, &options), FABRIC_OK);
+	channel_close(&owner);
+	for (int i = 0; i < 3000 && service_info(node.address).live_channels > 1; i++)
+		sleep_ms(10);
+	read = op_read(fabric_capabilities(reader.endpoint)->redo_offset, &word, 8);
+	assert_int_equal(fabric_execute(reader.endpoint, &read, 1), FABRIC_OK);
+	assert_false(fabric_is_draining(reader.endpoint));
+	fabric_process_stop(&node, SIGTERM);
+	channel_close(&reader);
+	fabric_process_start(&node);
+	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_CLEAN);
+}
+
 /* Mounts a file system of our own below the node's directory; stop_node() cleans up.  False: we may not. */
 static bool
 mount_here(const char *type, const char *options, char *directory, size_t bytes)
@@ -866,6 +896,30 @@ test_strange_clients(void **state)
 	close(silent);
 }
 
+/* A local client gets the memory with its channel, and could change it: it is no reader, whatever its library says. */
+static void
+test_no_local_readers(void **state)
+{
+	uint8_t bytes[256];
+	FrameHead frame = {0, CONTROL_HELLO, FRAME_VERSION, 1};
+	FrameHello hello = {.cluster = {CLUSTER, ~(uint64_t) CLUSTER},
+	                    .incarnation = CONTROL_READER,
+	                    .old_channel = CONTROL_NO_CHANNEL};
+	FramePayload payload = {.data = bytes + FRAME_HEAD_BYTES, .bytes = sizeof(bytes) - FRAME_HEAD_BYTES};
+	int descriptor = connect_raw();
+
+	cluster_attach(node.address, CLUSTER);
+	frame_put_hello(&payload, &hello);
+	frame.length = payload.position;
+	frame_begin(&frame, bytes);
+	assert_int_equal(send(descriptor, bytes, frame_wire_bytes(frame.length), MSG_NOSIGNAL),
+	                 frame_wire_bytes(frame.length));
+	assert_int_equal(recv(descriptor, bytes, sizeof(bytes), 0), FRAME_HEAD_BYTES + FRAME_STATUS_BYTES);
+	assert_int_equal(bytes[FRAME_HEAD_BYTES], FABRIC_NOT_SUPPORTED);
+	assert_int_equal(service_info(node.address).live_channels, 0);
+	close(descriptor);
+}
+
 /* Pipelined requests whose replies nobody takes: the server waits for that client alone. */
 static void
 test_client_that_does_not_read(void **state)
@@ -1117,9 +1171,11 @@ main(void)
 		NODE_TEST(test_full_file_system),
 		NODE_TEST(test_room_is_told),
 		NODE_TEST(test_drain),
+		NODE_TEST(test_drain_with_readers),
 		NODE_TEST(test_huge_pages),
 		NODE_TEST(test_hugetlbfs),
 		NODE_TEST(test_strange_clients),
+		NODE_TEST(test_no_local_readers),
 		NODE_TEST(test_client_that_does_not_read),
 		NODE_TEST(test_long_socket_path),
 		NODE_TEST(test_other_users_are_denied),

@@ -152,36 +152,35 @@ make_share(Fixture *fixture, const FabricPeer *peer, uint64_t tree)
 	return call(fixture, peer, DIRECTORY_EXTENT, &request, sizeof(request), NULL);
 }
 
-/* Who has not shown an incarnation that is the current one of its cluster looks, and changes nothing. */
+/* Who is no more than an onlooker sees the peer's trees and epochs, and changes nothing. */
 static void
-test_looking_only(void **state)
+expect_looking_only(Fixture *fixture, FabricPeer onlooker)
 {
-	Fixture *fixture = *state;
 	FabricPeer peer = make_peer(1, 1);
-	FabricPeer onlooker = peer;
 	DirectoryCreated created, again;
 	DirectoryTree tree;
 	DirectoryEpoch epoch = {.epoch = 5};
 	DirectoryExtentRequest extent = {.extents = 1};
+	DirectoryReplicaRequest copy = {.bytes = FABRIC_UNIT_BYTES};
+	DirectoryGive give = {.number = 1};
 	DirectoryPosition position = {0};
 	TreeRecord record;
 
-	onlooker.incarnation = 0;
 	assert_int_equal(create(fixture, &onlooker, 1, &created), FABRIC_DENIED);
-	assert_int_equal(open_epoch(fixture, &onlooker, 5), FABRIC_DENIED);
-	onlooker.instance = 0;
 	assert_int_equal(open_epoch(fixture, &onlooker, 5), FABRIC_DENIED);
 	assert_int_equal(create(fixture, &peer, 1, &created), FABRIC_OK);
 	assert_int_equal(open_epoch(fixture, &peer, 5), FABRIC_OK);
 
 	record = created.record;
 	record.flags = TREE_RECORD_BROKEN;
-	tree.tree = extent.tree = record.tree;
+	tree.tree = extent.tree = copy.tree = give.tree = record.tree;
 	assert_int_equal(call(fixture, &onlooker, DIRECTORY_UPDATE, &record, sizeof(record), NULL),
 	                 FABRIC_DENIED);
 	assert_int_equal(call(fixture, &onlooker, DIRECTORY_EXTENT, &extent, sizeof(extent), NULL),
 	                 FABRIC_DENIED);
 	assert_int_equal(make_share(fixture, &onlooker, 77), FABRIC_DENIED);
+	assert_int_equal(call(fixture, &onlooker, DIRECTORY_REPLICA, &copy, sizeof(copy), NULL), FABRIC_DENIED);
+	assert_int_equal(call(fixture, &onlooker, DIRECTORY_GIVE, &give, sizeof(give), NULL), FABRIC_DENIED);
 	assert_int_equal(call(fixture, &onlooker, DIRECTORY_DROP, &tree, sizeof(tree), NULL), FABRIC_DENIED);
 	assert_int_equal(call(fixture, &onlooker, DIRECTORY_EPOCH_CLOSE, &epoch, sizeof(epoch), NULL),
 	                 FABRIC_DENIED);
@@ -194,6 +193,35 @@ test_looking_only(void **state)
 	assert_memory_equal(&record, &created.record, sizeof(record));
 	assert_int_equal(create(fixture, &peer, 1, &again), FABRIC_OK);
 	assert_memory_equal(&created, &again, sizeof(created));
+}
+
+/* Who has not shown an incarnation that is the current one of its cluster looks, and changes nothing. */
+static void
+test_looking_only(void **state)
+{
+	FabricPeer onlooker = make_peer(1, 1);
+
+	onlooker.incarnation = 0;
+	expect_looking_only(*state, onlooker);
+}
+
+static void
+test_looking_before_attach(void **state)
+{
+	FabricPeer onlooker = make_peer(1, 1);
+
+	onlooker.incarnation = onlooker.instance = 0;
+	expect_looking_only(*state, onlooker);
+}
+
+/* A reader has a channel of the current incarnation, and looks as well. */
+static void
+test_looking_readers(void **state)
+{
+	FabricPeer reader = make_peer(1, 1);
+
+	reader.reader = true;
+	expect_looking_only(*state, reader);
 }
 
 /* A tenant's clusters have its own places for epochs, as many as can attach. */
@@ -578,6 +606,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_looking_only, open_fixture, close_fixture),
+		cmocka_unit_test_setup_teardown(test_looking_before_attach, open_fixture, close_fixture),
+		cmocka_unit_test_setup_teardown(test_looking_readers, open_fixture, close_fixture),
 		cmocka_unit_test_setup_teardown(test_epochs, open_fixture, close_fixture),
 		cmocka_unit_test_setup_teardown(test_trees, open_fixture, close_fixture),
 		cmocka_unit_test_setup_teardown(test_descents, open_fixture, close_fixture),

@@ -52,6 +52,18 @@ chain_check(const uint64_t region_bytes[2], const FabricOp *op, bool *atomic_see
 	return FABRIC_OK;
 }
 
+/* May a reader post it?  Of chains that keep the contract. */
+static inline bool
+chain_is_readers(const FabricOp *ops, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (ops[i].opcode != FABRIC_READ || ops[i].region != FABRIC_NODES)
+			return false;
+	}
+	return true;
+}
+
 /* Bytes of the request's payload. */
 extern uint32_t chain_request_bytes(const FabricOp *ops, int count);
 /* Bytes of the reply's payload behind the status, if the chain is successful. */

@@ -22,6 +22,8 @@
 #define CONTROL_RESET 0xff03u  /* -> capabilities with a new channel */
 #define CONTROL_CHAIN 0xff04u  /* network clients: chain.h */
 #define CONTROL_NO_CHANNEL UINT32_MAX
+/* HELLO's incarnation: the current one, whichever it is, for a channel that only reads. No incarnation is so high. */
+#define CONTROL_READER UINT32_MAX
 
 /* Flags of replies. */
 #define CONTROL_DRAINING 0x01u   /* the memory node is about to stop (fabric_is_draining()) */

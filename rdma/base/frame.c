@@ -142,7 +142,7 @@ frame_put_own_hello(FramePayload *payload, const FabricEndpoint *endpoint)
 	const FabricOptions *options = &endpoint->fabric->options;
 	FrameHello hello = {
 		.cluster = {options->cluster[0], options->cluster[1]},
-		.incarnation = options->incarnation,
+		.incarnation = options->reader ? CONTROL_READER : options->incarnation,
 		.old_channel = CONTROL_NO_CHANNEL,
 	};
 
@@ -207,6 +207,15 @@ frame_get_capabilities(FramePayload *payload, FabricCapabilities *capabilities, 
 	*serial = frame_get64(payload);
 }
 
+/* May a channel be of that incarnation?  A reader is told it; all others have said it. */
+static bool
+incarnation_keeps_contract(uint32_t incarnation, const FabricOptions *options)
+{
+	if (options->reader)
+		return incarnation > 0 && incarnation <= UINT16_MAX;
+	return incarnation == options->incarnation;
+}
+
 /*
  * Is that what a memory node may say of itself and of our channel?  All else of this process goes by it: tables have so many places, and
  * chains so many operations.
@@ -225,9 +234,20 @@ capabilities_keep_contract(const FabricCapabilities *capabilities, const FabricE
 	return capabilities->max_chain > 0 && capabilities->max_chain <= FABRIC_MAX_CHAIN &&
 	       capabilities->max_outstanding > 0 && capabilities->one_packet >= sizeof(uint64_t) &&
 	       capabilities->instance > 0 && capabilities->instance <= UINT16_MAX &&
-	       capabilities->incarnation == endpoint->fabric->options.incarnation &&
+	       incarnation_keeps_contract(capabilities->incarnation, &endpoint->fabric->options) &&
 	       capabilities->channel < UINT16_MAX && capabilities->redo_offset % FABRIC_STRIPE_BYTES == 0 &&
 	       capabilities->redo_offset <= nodes - FABRIC_REDO_BYTES;
+}
+
+/* Has the instance been attached anew, or the memory been replaced, since the endpoint got its last channel? */
+static bool
+reader_is_fenced(const FabricEndpoint *endpoint, const FabricCapabilities *capabilities)
+{
+	const FabricCapabilities *last = &endpoint->capabilities;
+
+	return endpoint->fabric->options.reader && last->incarnation != 0 &&
+	       (capabilities->incarnation != last->incarnation ||
+	        memcmp(capabilities->node_uuid, last->node_uuid, sizeof(last->node_uuid)) != 0);
 }
 
 FabricStatus
@@ -244,6 +264,11 @@ frame_get_channel(FramePayload *payload, const FabricEndpoint *endpoint, FabricC
 	{
 		fabric_set_detail(endpoint->fabric, "the memory node says of itself what no memory node is");
 		return FABRIC_PROTOCOL;
+	}
+	if (reader_is_fenced(endpoint, capabilities))
+	{
+		fabric_set_detail(endpoint->fabric, "the owner of what is read has attached anew");
+		return FABRIC_FENCED;
 	}
 	snprintf(capabilities->transport, sizeof(capabilities->transport), "%s", endpoint->transport->name);
 	*channel = endpoint->channel;

@@ -72,7 +72,7 @@ extern uint64_t frame_get64(FramePayload *payload);
 typedef struct FrameHello
 {
 	uint64_t cluster[2];
-	uint32_t incarnation; /* 0: control only */
+	uint32_t incarnation; /* 0: control only; CONTROL_READER */
 	uint32_t old_channel; /* of a channel to be killed first, or CONTROL_NO_CHANNEL */
 	uint64_t old_serial;
 	uint64_t old_node_uuid[2];
@@ -91,7 +91,7 @@ extern void frame_get_capabilities(FramePayload *payload, FabricCapabilities *ca
 /*
  * Gets the same for an endpoint, into the two that it will have if the transport agrees: the name of the transport is
  * filled in, and one for calls alone has no chains and no channel.  FABRIC_PROTOCOL: the reply is cut short, or breaks what
- * FabricCapabilities promises.
+ * FabricCapabilities promises.  FABRIC_FENCED: a reader's, of another incarnation or memory than the endpoint's last channel.
  */
 extern FabricStatus frame_get_channel(FramePayload *payload, const FabricEndpoint *endpoint,
                                       FabricCapabilities *capabilities, FabricChannel *channel);

@@ -19,6 +19,7 @@
 typedef struct FabricTransport
 {
 	const char *name; /* the address scheme in front of ':' */
+	bool readers;     /* it has channels that only read (FabricOptions.reader) */
 
 	/*
 	 * Connects to `location`, the address behind the scheme: sets endpoint->state, ->capabilities and ->channel.
@@ -82,6 +83,7 @@ struct FabricEndpoint
 	_Alignas(TRANSPORT_LINE_BYTES) const FabricTransport *transport;
 	void *state;          /* the transport's */
 	bool data;            /* it has a data channel */
+	bool reader;          /* which only reads */
 	bool doubt;           /* a chain is indeterminate: nothing is posted before a reset */
 	uint32_t outstanding; /* tickets that are not waited for yet */
 	FabricCapabilities capabilities;

@@ -96,13 +96,20 @@ fabric_connect_after(Fabric *fabric, const char *address, const FabricChannel *o
 		fabric_set_detail(fabric, "no transport serves the address \"%s\"", address);
 		return FABRIC_NOT_SUPPORTED;
 	}
+	if (fabric->options.reader && !transport->readers)
+	{
+		fabric_set_detail(fabric, "there are no readers over %s: use the memory node's tcp address",
+		                  transport->name);
+		return FABRIC_NOT_SUPPORTED;
+	}
 	connected = aligned_alloc(TRANSPORT_LINE_BYTES, sizeof(FabricEndpoint));
 	if (connected == NULL)
 		return FABRIC_NO_MEMORY;
 	memset(connected, 0, sizeof(*connected));
 	connected->fabric = fabric;
 	connected->transport = transport;
-	connected->data = fabric->options.incarnation != 0;
+	connected->reader = fabric->options.reader;
+	connected->data = connected->reader || fabric->options.incarnation != 0;
 	connected->next_ticket = 1;
 	connected->channel = *old;
 	status = transport->connect(connected, colon + 1);
@@ -192,7 +199,7 @@ check_chain(const FabricEndpoint *endpoint, const FabricOp *ops, int count)
 		if (!chain_is_atomic(&ops[i]) && (ops[i].buffer == NULL || ((uintptr_t) ops[i].buffer & 7) != 0))
 			return FABRIC_RANGE;
 	}
-	return FABRIC_OK;
+	return !endpoint->reader || chain_is_readers(ops, count) ? FABRIC_OK : FABRIC_PROTOCOL;
 }
 
 /* A chain was refused before it was posted. */
@@ -205,7 +212,8 @@ chain_refused(FabricEndpoint *endpoint, FabricStatus status)
 	else if (endpoint->doubt)
 		fabric_set_detail(endpoint->fabric, "the endpoint has an indeterminate chain and needs a reset");
 	else
-		fabric_set_detail(endpoint->fabric, "chain refused: %s", fabric_status_name(status));
+		fabric_set_detail(endpoint->fabric, "chain refused%s: %s", endpoint->reader ? " (of a reader)" : "",
+		                  fabric_status_name(status));
 	return status;
 }
 

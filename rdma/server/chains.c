@@ -207,6 +207,8 @@ chains_handle(FabricServer *server, ServerConnection *connection, uint8_t *paylo
 	chain->frame = connection->request;
 	if (!connection->fenced)
 		status = chain_decode(payload, bytes, region_bytes, chain->ops, &count);
+	if (status == FABRIC_OK && connection->reader && !chain_is_readers(chain->ops, count))
+		status = FABRIC_PROTOCOL;
 	if (status == FABRIC_OK)
 	{
 		chain->run = (ApplyRun){.ops = chain->ops, .count = count};

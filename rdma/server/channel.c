@@ -47,7 +47,8 @@ channel_grant(FabricServer *server, ServerConnection *connection, uint32_t insta
 		 */
 		memset(memory->nodes + redo_offset(i), 0, FABRIC_REDO_BYTES);
 		__atomic_store_n(&record->state, serial << MEMORY_STATE_BITS | MEMORY_CHANNEL_LIVE, __ATOMIC_SEQ_CST);
-		server->channels[i] = (ServerChannel){.process = -1, .connection = connection};
+		server->channels[i] =
+			(ServerChannel){.process = -1, .reader = connection->reader, .connection = connection};
 		server->live++;
 		server->tenants[connection->tenant].channels++;
 		server->figures.channels_granted++;

@@ -13,7 +13,7 @@
 /* How long a closing server waits for killed channels to come to the end of their chains. */
 #define CLOSE_PATIENCE_MS 500u
 
-/* The instances that have channels, by number. */
+/* The instances that have channels which can give locks up, by number. */
 typedef struct Instances
 {
 	bool here[MEMORY_MAX_INSTANCES + 1];
@@ -27,7 +27,8 @@ find_instances(const FabricServer *server, Instances *instances)
 	{
 		uint32_t number = server->memory.channels[i].instance;
 
-		if (channel_state(server, i) != MEMORY_CHANNEL_FREE && number <= MEMORY_MAX_INSTANCES)
+		if (channel_state(server, i) != MEMORY_CHANNEL_FREE && !server->channels[i].reader &&
+		    number <= MEMORY_MAX_INSTANCES)
 			instances->here[number] = true;
 	}
 }

@@ -98,6 +98,18 @@ cluster_is_attaching(const FabricServer *server, const uint64_t cluster[2])
 	return false;
 }
 
+/* The incarnation whose channel the client asks for; 0: it asks for none, or reads what nobody has attached. */
+static uint32_t
+asked_incarnation(const FabricServer *server, const FrameHello *hello)
+{
+	const MemoryInstance *instance;
+
+	if (hello->incarnation != CONTROL_READER)
+		return hello->incarnation;
+	instance = instance_find(server, hello->cluster);
+	return instance == NULL ? 0 : instance->incarnation;
+}
+
 /* May this connection have a data channel now? */
 static FabricStatus
 check_incarnation(FabricServer *server, const ServerConnection *connection)
@@ -119,6 +131,7 @@ check_incarnation(FabricServer *server, const ServerConnection *connection)
 static FabricStatus
 kill_old_channel(FabricServer *server, const FrameHello *hello)
 {
+	bool reader = hello->incarnation == CONTROL_READER;
 	const MemoryHeader *header = server->memory.header;
 	MemoryChannel *record;
 	ServerConnection *old;
@@ -132,6 +145,9 @@ kill_old_channel(FabricServer *server, const FrameHello *hello)
 	old = server->channels[hello->old_channel].connection;
 	/* A channel is killed by its own instance only. */
 	if (old != NULL && memcmp(old->cluster, hello->cluster, sizeof(old->cluster)) != 0)
+		return FABRIC_DENIED;
+	/* And by its readers only if it is a reader's. */
+	if (old != NULL && reader && !server->channels[hello->old_channel].reader)
 		return FABRIC_DENIED;
 	channel_kill(server, hello->old_channel);
 	if (old != NULL)
@@ -246,6 +262,9 @@ handle_hello(FabricServer *server, ServerConnection *connection, FramePayload *r
 	frame_get_hello(request, &hello);
 	if (request->failed || connection->introduced)
 		status = FABRIC_PROTOCOL;
+	/* What a local client has, it could change. */
+	else if (hello.incarnation == CONTROL_READER && connection->stream == NULL)
+		status = FABRIC_NOT_SUPPORTED;
 	else if (hello.incarnation != 0)
 		status = take_client(server, connection, request, &client, &verbs);
 	else if (request->position != request->bytes)
@@ -256,7 +275,8 @@ handle_hello(FabricServer *server, ServerConnection *connection, FramePayload *r
 		return;
 	}
 	memcpy(connection->cluster, hello.cluster, sizeof(connection->cluster));
-	connection->incarnation = hello.incarnation;
+	connection->incarnation = asked_incarnation(server, &hello);
+	connection->reader = hello.incarnation == CONTROL_READER;
 	connection->verbs = verbs;
 	status = server->draining ? FABRIC_DRAINING : admit_tenant(server, connection);
 	if (status == FABRIC_OK && connection->stream != NULL && !connection->counted &&
@@ -377,6 +397,8 @@ handle_attach(FabricServer *server, ServerConnection *connection, FramePayload *
 		status = FABRIC_PROTOCOL;
 	else if (server->draining)
 		status = FABRIC_DRAINING;
+	else if (connection->reader)
+		status = FABRIC_DENIED;
 	else if (cluster_is_attaching(server, connection->cluster))
 		status = FABRIC_BUSY;
 	/* Another tenant may have made it since this client said HELLO. */
@@ -414,6 +436,7 @@ run_service_call(FabricServer *server, ServerConnection *connection)
 		.instance = instance == NULL || instance->incarnation == 0 ? 0 : instance_number(server, instance),
 		.incarnation = connection->incarnation,
 		.channel = connection->channel,
+		.reader = connection->reader,
 		.tenant = connection->tenant,
 		.progress = &connection->call_progress,
 	};

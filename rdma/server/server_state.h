@@ -53,6 +53,8 @@
 /* A reply is begun only while less than this is unsent: nothing is read from a client that does not read. */
 #define SERVER_OUTPUT_BYTES (64u << 10)
 
+_Static_assert(CONTROL_READER > MEMORY_LAST_INCARNATION, "no incarnation is taken for a reader");
+
 typedef struct VerbsServer VerbsServer;
 
 /* The chain that runs for a client that sends frames; one at a time, in the order of arrival. */
@@ -94,6 +96,7 @@ typedef struct ServerConnection
 	bool fenced;     /* it had a channel, which is dead: its chains are refused */
 	bool verbs;      /* its chains go through a device of its own, and not over this connection */
 	bool is_due;     /* it is looked at in each round, not only when its socket is ready */
+	bool reader;     /* its channel only reads */
 	bool calling;    /* a call of the service goes on in the next round; its request stays in the input */
 	bool waits;      /* in its last round it came no further: it waits for something */
 	uint64_t stranger_deadline;
@@ -121,6 +124,7 @@ typedef struct ServerChannel
 	int process;        /* handle of a killed channel's process, or -1 */
 	bool vanished;      /* a killed channel's process was gone when we looked for it */
 	bool signalled;     /* SIGKILL was sent */
+	bool reader;        /* it only reads */
 	uint64_t kill_time; /* when it was killed */
 	ServerConnection *connection;
 } ServerChannel;

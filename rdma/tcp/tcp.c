@@ -290,6 +290,7 @@ tcp_is_draining(const FabricEndpoint *endpoint)
 
 const FabricTransport tcp_transport = {
 	.name = "tcp",
+	.readers = true,
 	.connect = tcp_connect,
 	.disconnect = tcp_disconnect,
 	.execute = tcp_execute,

@@ -590,9 +590,9 @@ service_call(void *argument, const FabricPeer *peer, uint16_t method, const void
 	*reply_bytes = 0;
 	/*
 	 * Only channels of a cluster's current incarnation may change anything: so the number of clusters is bounded by
-	 * those that can attach, and a fenced incarnation can do nothing by other calls, either.
+	 * those that can attach, and a fenced incarnation can do nothing by other calls, either.  Readers look.
 	 */
-	if (known != 0 && methods[known].changes && peer->incarnation == 0)
+	if (known != 0 && methods[known].changes && (peer->incarnation == 0 || peer->reader))
 		status = FABRIC_DENIED;
 	else if (known != 0)
 		status = method_run(service, peer, (DirectoryMethod) known, request, reply, reply_bytes);

@@ -20,6 +20,8 @@ mutate operations_not_aligned test_security chain_check \
 	's/\(\(op->offset \| op->length\) & 7\) != 0 \|\| //'
 mutate unlock_by_write conformance chain_check \
 	's/\(\*atomic_seen \|\| op->region == FABRIC_LOCKS\)/*atomic_seen/'
+mutate readers_read_lock_words test_security chain_is_readers \
+	's/ \|\| ops\[i\]\.region != FABRIC_NODES//'
 mutate stale_reply_taken conformance receive_reply \
 	's/frame->request == request && //'
 mutate other_version_is_away_locally test_refusals control_call \
@@ -34,6 +36,12 @@ mutate lock_words_of_zero test_refusals capabilities_keep_contract \
 	's/capabilities->lock_words == 0 \|\| //'
 mutate chain_longer_than_any test_refusals capabilities_keep_contract \
 	's/ && capabilities->max_chain <= FABRIC_MAX_CHAIN//'
+mutate reader_of_incarnation_zero test_refusals incarnation_keeps_contract \
+	's/incarnation > 0 && //'
+mutate readers_reset_hides_attach conformance=--tcp reader_is_fenced \
+	's/capabilities->incarnation != last->incarnation \|\|/false ||/'
+mutate readers_reset_hides_new_memory test_refusals reader_is_fenced \
+	's/memcmp\(capabilities->node_uuid, last->node_uuid, sizeof\(last->node_uuid\)\) != 0/false/'
 mutate node_believed test_refusals frame_get_channel \
 	's/if \(!capabilities_keep_contract\(capabilities, endpoint\)\)/if (false \&\& capabilities_keep_contract(capabilities, endpoint))/'
 mutate first_in_quotes_is_shortened test_detail longest_quoted \

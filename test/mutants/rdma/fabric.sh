@@ -2,6 +2,10 @@
 
 mutate doubt_forgotten conformance 'chain_ended fabric_post fabric_reset' \
 	's/endpoint->doubt = true;/endpoint->doubt = false;/'
+mutate readers_post_anything conformance=--tcp check_chain \
+	's/!endpoint->reader \|\| chain_is_readers\(ops, count\)/true/'
+mutate readers_over_any_transport conformance fabric_connect_after \
+	's/fabric->options\.reader && !transport->readers/false/'
 mutate lent_tls_closed test_security fabric_close \
 	's/if \(fabric->tls != fabric->options\.tls\)\n\t\t//'
 mutate lent_tls_not_taken test_security fabric_open \

@@ -28,6 +28,8 @@ mutate chains_beside_a_device_by_processor soft/tenants=--verbs,soft0,beside cha
 	's/if \(server->verbs != NULL\)/if (false)/'
 mutate fenced_client_not_told conformance=--tcp chains_handle \
 	's/FabricStatus status = FABRIC_FENCED;/FabricStatus status = FABRIC_LOST;/'
+mutate readers_believed test_security chains_handle \
+	's/connection->reader && !chain_is_readers\(chain->ops, count\)/false/'
 mutate parked_chain_in_lost_memory test_tcp chains_continue \
 	's/!apply_may_go_on\(&chain->channel, &chain->run\)/false/'
 mutate redo_slot_inherited conformance channel_grant \
@@ -80,6 +82,8 @@ mutate strangers_stay test_crowd connections_round \
 	's/fabric_now\(\) > connection->stranger_deadline/false/'
 mutate drain_waits_for_the_dead test_server locks_are_held \
 	's/ && holder <= MEMORY_MAX_INSTANCES && instances->here\[holder\]//'
+mutate drain_waits_for_readers test_server find_instances \
+	's/ && !server->channels\[i\]\.reader//'
 mutate drain_does_not_wait test_server settle_all \
 	's/fabric_now\(\) >= deadline \|\|/true ||/'
 mutate drain_not_told test_server server_drain \
@@ -116,6 +120,18 @@ mutate old_incarnation_connects conformance check_incarnation \
 	's/ \|\|\s+instance->incarnation != connection->incarnation\)\s+return FABRIC_FENCED;/)\n\t\treturn FABRIC_FENCED;/s'
 mutate channels_of_all_clusters test_security kill_old_channel \
 	's/if \(old != NULL && memcmp\(old->cluster, hello->cluster.*?\n\t\treturn FABRIC_DENIED;//s'
+mutate readers_kill_any_channel conformance=--tcp kill_old_channel \
+	's/if \(old != NULL && reader &&/if (reader \&\& false \&\&/'
+mutate readers_are_of_no_incarnation conformance=--tcp asked_incarnation \
+	's/if \(hello->incarnation != CONTROL_READER\)/if (true)/'
+mutate readers_attach conformance=--tcp handle_attach \
+	's/else if \(connection->reader\)/else if (false)/'
+mutate readers_at_the_socket test_server handle_hello \
+	's/hello\.incarnation == CONTROL_READER && connection->stream == NULL/false/'
+mutate refused_reader_reads_for_ever test_security handle_hello \
+	's/connection->reader = hello/connection->reader |= hello/'
+mutate reader_called_as_any_other conformance=--tcp run_service_call \
+	's/\.reader = connection->reader,//'
 mutate channel_granted_too_early test_tcp kill_old_channel \
 	's/channel_kill\(server, hello->old_channel\);.*?return channel_settle\(server, hello->old_channel\) \? FABRIC_OK : FABRIC_TIMED_OUT;/return FABRIC_OK;/s'
 mutate clusters_of_all_tenants test_security check_tenant \

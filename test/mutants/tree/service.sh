@@ -99,7 +99,9 @@ mutate given_stays_in_the_list test_give call_give \
 mutate reply_not_cleared test_calls method_run \
 	's/\n\tmemset\(&out, 0, methods\[method\]\.reply_bytes\);//' memory
 mutate onlookers_change test_tenants service_call \
-	's/known != 0 && methods\[known\].changes && peer->incarnation == 0/false/'
+	's/peer->incarnation == 0 \|\| //'
+mutate readers_change test_tenants service_call \
+	's/ \|\| peer->reader//'
 mutate descent_of_no_format test_descend descent_read \
 	's/!format_valid\(&format\) \|\|/false ||/'
 mutate descent_of_a_long_bound test_descend descent_read \
