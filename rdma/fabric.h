@@ -185,7 +185,7 @@ typedef struct FabricOptions
 	 * The channels are readers of the instance `cluster`, which another process attaches: they READ its NODES and do nothing else.  Each
 	 * belongs to the incarnation that is the current one when it connects, whatever `incarnation` is; the capabilities say which, and it dies
 	 * with it.  A chain of anything else is FABRIC_PROTOCOL, a call that changes something FABRIC_DENIED, and so is fabric_attach().  Readers
-	 * take no part in draining.  They are over "tcp:"; over all other transports FABRIC_NOT_SUPPORTED.
+	 * take no part in draining.  They are over "tcp:" and "verbs:"; over all other transports FABRIC_NOT_SUPPORTED.
 	 */
 	bool reader;
 	const char

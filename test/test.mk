@@ -37,11 +37,11 @@ TEST_RUNS += soft/torture=--verbs,soft0,--space,5,--processes,4,--operations,100
 TEST_RUNS += soft/torture=--verbs,soft0,--space,8,--processes,4,--operations,500,--entries,300,--range,600,--crashes,4
 TEST_RUNS += soft/torture=--verbs,soft0,--beside,tcp,--space,1,--processes,4,--operations,500,--entries,300,--range,600,--crashes,4
 TEST_RUNS += soft/torture=--verbs,soft0,--beside,shm,--space,0,--processes,4,--operations,500,--entries,300,--range,600,--crashes,4
-TEST_RUNS += soft/tenants=--verbs,soft0,parts,foreign,restart,beside,locks,broken
+TEST_RUNS += soft/tenants=--verbs,soft0,parts,foreign,readers,restart,beside,locks,broken
 
 # Where its headers are, the same with the driver itself, over a libibverbs that plays the device.
 ifneq ($(VERBS_SOURCES),)
-TEST_RUNS += ibverbs/conformance=--verbs,soft1 ibverbs/tenants=--verbs,soft1,foreign,restart,beside,locks,broken
+TEST_RUNS += ibverbs/conformance=--verbs,soft1 ibverbs/tenants=--verbs,soft1,foreign,readers,restart,beside,locks,broken
 TEST_RUNS += ibverbs/torture=--verbs,soft1,--space,5,--processes,4,--operations,500,--entries,300,--range,600,--crashes,4
 endif
 

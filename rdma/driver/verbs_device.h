@@ -45,7 +45,7 @@ extern void verbs_detail(char *detail, const char *format, ...) __attribute__((f
 
 /* verbs_queue.c: the functions of the same names in VerbsDriver. */
 extern VerbsQueue *verbs_queue_create(VerbsDevice *device, const struct sockaddr *local, uint32_t depth,
-                                      VerbsAddress *own, char *detail);
+                                      bool reads_only, VerbsAddress *own, char *detail);
 extern bool verbs_queue_connect(VerbsQueue *queue, const VerbsAddress *peer, char *detail);
 extern void verbs_queue_destroy(VerbsQueue *queue);
 extern VerbsOutcome verbs_queue_post(VerbsQueue *queue, const VerbsRequest *requests, int count, uint64_t id);

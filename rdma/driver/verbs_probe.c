@@ -66,8 +66,9 @@ side_open(VerbsDevice *device, ProbeSide *side, char *detail)
 	side->memory = verbs_memory_register(device, side->buffer, PROBE_BYTES, false, detail);
 	if (side->memory == NULL)
 		return false;
-	side->active = verbs_queue_create(device, NULL, 1, &active, detail);
-	side->passive = side->active == NULL ? NULL : verbs_queue_create(device, NULL, 0, &passive, detail);
+	side->active = verbs_queue_create(device, NULL, 1, false, &active, detail);
+	side->passive =
+		side->active == NULL ? NULL : verbs_queue_create(device, NULL, 0, false, &passive, detail);
 	return side->passive != NULL && verbs_queue_connect(side->active, &passive, detail) &&
 	       verbs_queue_connect(side->passive, &active, detail);
 }

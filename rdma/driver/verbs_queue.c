@@ -80,13 +80,14 @@ create_pair(VerbsQueue *queue, uint32_t depth)
 }
 
 static bool
-pair_to_init(const VerbsQueue *queue)
+pair_to_init(const VerbsQueue *queue, bool reads_only)
 {
+	unsigned changes = reads_only ? 0 : IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 	struct ibv_qp_attr attributes = {
 		.qp_state = IBV_QPS_INIT,
 		.pkey_index = 0,
 		.port_num = queue->device->port_number,
-		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
+		.qp_access_flags = IBV_ACCESS_REMOTE_READ | changes,
 	};
 
 	return ibv_modify_qp(queue->pair, &attributes,
@@ -94,8 +95,8 @@ pair_to_init(const VerbsQueue *queue)
 }
 
 VerbsQueue *
-verbs_queue_create(VerbsDevice *device, const struct sockaddr *local, uint32_t depth, VerbsAddress *own,
-                   char *detail)
+verbs_queue_create(VerbsDevice *device, const struct sockaddr *local, uint32_t depth, bool reads_only,
+                   VerbsAddress *own, char *detail)
 {
 	VerbsQueue *queue = calloc(1, sizeof(VerbsQueue));
 	uint32_t requests = depth > 0 ? depth : 1;
@@ -114,7 +115,7 @@ verbs_queue_create(VerbsDevice *device, const struct sockaddr *local, uint32_t d
 	/* After an error each request in flight has a completion of its own. */
 	if (depth == 0 || (queue->channel != NULL && fcntl(queue->channel->fd, F_SETFL, O_NONBLOCK) == 0))
 		queue->completions = ibv_create_cq(device->context, (int) requests + 1, NULL, queue->channel, 0);
-	if (queue->completions == NULL || !create_pair(queue, requests) || !pair_to_init(queue) ||
+	if (queue->completions == NULL || !create_pair(queue, requests) || !pair_to_init(queue, reads_only) ||
 	    ibv_query_gid(device->context, device->port_number, queue->gid_index, &gid) != 0)
 	{
 		verbs_detail(detail, "device %s: no queue pair: %s", device->properties.name, strerror(errno));

@@ -70,8 +70,9 @@ domain_loopback(const VerbsDomain *domain, uint32_t depth, VerbsQueue **active, 
 	const VerbsDriver *driver = domain->driver;
 	VerbsAddress posting, serving;
 
-	*active = driver->queue_create(domain->device, NULL, depth, &posting, detail);
-	*passive = *active == NULL ? NULL : driver->queue_create(domain->device, NULL, 0, &serving, detail);
+	*active = driver->queue_create(domain->device, NULL, depth, false, &posting, detail);
+	*passive =
+		*active == NULL ? NULL : driver->queue_create(domain->device, NULL, 0, false, &serving, detail);
 	return *passive != NULL && driver->queue_connect(*active, &serving, detail) &&
 	       driver->queue_connect(*passive, &posting, detail);
 }

@@ -238,7 +238,8 @@ verbs_server_connect(FabricServer *server, uint32_t channel, const VerbsAddress 
 
 	if (getsockname(descriptor, (struct sockaddr *) &address, &length) != 0)
 		local = NULL;
-	own->queue = domain->driver->queue_create(domain->device, local, 0, &grant->address, detail);
+	own->queue = domain->driver->queue_create(domain->device, local, 0, server->channels[channel].reader,
+	                                          &grant->address, detail);
 	if (own->queue == NULL || !domain->driver->queue_connect(own->queue, client, detail) ||
 	    !open_windows(server, channel, grant, detail))
 		return refuse_channel(server, channel, detail);

@@ -283,7 +283,7 @@ make_queue(FabricEndpoint *endpoint, FramePayload *request)
 	if (status != FABRIC_OK)
 		return status;
 	verbs->flight.queue =
-		verbs->flight.driver->queue_create(verbs->device, local, VERBS_QUEUE_DEPTH, &own, detail);
+		verbs->flight.driver->queue_create(verbs->device, local, VERBS_QUEUE_DEPTH, false, &own, detail);
 	if (verbs->flight.queue == NULL)
 	{
 		fabric_set_detail(endpoint->fabric, "%s", detail);
@@ -471,6 +471,7 @@ verbs_is_draining(const FabricEndpoint *endpoint)
 
 const FabricTransport verbs_transport = {
 	.name = "verbs",
+	.readers = true,
 	.connect = verbs_connect,
 	.disconnect = verbs_disconnect,
 	.execute = verbs_execute,

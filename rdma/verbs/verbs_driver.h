@@ -16,7 +16,7 @@
 
 struct sockaddr;
 
-#define VERBS_DRIVER_VERSION 3u
+#define VERBS_DRIVER_VERSION 4u
 /* The one symbol that the shared library exports: a function `const VerbsDriver *(void)`. */
 #define VERBS_DRIVER_SYMBOL "sherman_verbs_driver"
 
@@ -120,10 +120,11 @@ typedef struct VerbsDriver
 
 	/*
 	 * Makes a queue pair for `depth` requests in flight (0: it only serves its peer); `local`, if not NULL, chooses the
-	 * GID among the device's.  queue_connect() then makes it ready to send and to serve.
+	 * GID among the device's; `reads_only`: the peer may READ, and neither WRITE nor swap, whatever memory it knows of.
+	 * queue_connect() then makes it ready to send and to serve.
 	 */
 	VerbsQueue *(*queue_create)(VerbsDevice *device, const struct sockaddr *local, uint32_t depth,
-	                            VerbsAddress *own, char *detail);
+	                            bool reads_only, VerbsAddress *own, char *detail);
 	bool (*queue_connect)(VerbsQueue *queue, const VerbsAddress *peer, char *detail);
 	/* After this returned nothing that the peer or the owner sent can land any more. */
 	void (*queue_destroy)(VerbsQueue *queue);

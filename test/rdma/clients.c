@@ -189,8 +189,8 @@ case_domains(void)
 		CHECK(memories[i] != NULL);
 		driver->memory_keys(memories[i], &keys[i]);
 	}
-	active = driver->queue_create(client, NULL, 4, &active_address, detail);
-	passive = driver->queue_create(own, NULL, 0, &passive_address, detail);
+	active = driver->queue_create(client, NULL, 4, false, &active_address, detail);
+	passive = driver->queue_create(own, NULL, 0, false, &passive_address, detail);
 	CHECK(active != NULL && passive != NULL);
 	CHECK(driver->queue_connect(active, &passive_address, detail) &&
 	      driver->queue_connect(passive, &active_address, detail));

@@ -202,6 +202,51 @@ case_foreign(void)
 	fixture_end(&fixture);
 }
 
+/* ---- readers ---- */
+
+/* A reader posts what it may not: the device refuses it, and a reset serves the reader again. */
+static void
+try_as_reader(TestChannel *reader, uint64_t offset, FabricOp op)
+{
+	uint64_t word;
+
+	reader->endpoint->reader = false;
+	CHECK(run_one(reader, op, NULL) == FABRIC_LOST);
+	reader->endpoint->reader = true;
+	CHECK(run_one(reader, op, NULL) == FABRIC_LOST);
+	CHECK(fabric_reset(reader->endpoint) == FABRIC_OK);
+	CHECK(run_one(reader, op, NULL) == FABRIC_PROTOCOL);
+	channel_read(reader, offset, &word, 8);
+	CHECK(word == 0x600d);
+}
+
+/* A queue pair that serves a reader changes no memory that the reader's tenant has, not even the reader's redo slot. */
+static void
+case_readers(void)
+{
+	const FabricOptions options = {
+		.operation_timeout_ms = PATIENCE_MS / 2, .connect_timeout_ms = PATIENCE_MS / 2, .reader = true};
+	Fixture fixture;
+	TestChannel reader;
+	uint64_t mine = 0x600d, bad = 0xbad, offset;
+
+	fixture_start(&fixture);
+	offset = fixture.info[0].first_unit;
+	channel_write(&fixture.channel[0], offset, &mine, 8);
+	channel_defaults(fixture.key_files[0], NULL);
+	CHECK(channel_try_open(&reader, fixture.process.network_address, 1, 0, &options) == FABRIC_OK);
+	CHECK(fabric_capabilities(reader.endpoint)->incarnation == fixture.incarnation[0]);
+	try_as_reader(&reader, offset, op_write(offset, &bad, 8));
+	try_as_reader(&reader, offset, op_compare_swap(FABRIC_NODES, offset, mine, bad));
+	try_as_reader(&reader, offset, op_fetch_add(FABRIC_NODES, offset, 1));
+	try_as_reader(&reader, offset, op_write(fabric_capabilities(reader.endpoint)->redo_offset, &bad, 8));
+	try_as_reader(&reader, offset, op_fetch_add(FABRIC_LOCKS, 8, 1));
+	CHECK(run_one(&fixture.channel[0], op_compare_swap(FABRIC_LOCKS, 8, 0, 0), &bad) == FABRIC_OK &&
+	      bad == 0);
+	channel_close(&reader);
+	fixture_end(&fixture);
+}
+
 /* ---- restart ---- */
 
 /* After the memory node's death each finds its part where it was, and what it wrote there. */
@@ -404,8 +449,8 @@ case_broken(void)
 
 /* The last two need the device that plays one. */
 static const TestCase cases[] = {
-	{"parts", case_parts},   {"foreign", case_foreign}, {"restart", case_restart},
-	{"beside", case_beside}, {"locks", case_locks},     {"broken", case_broken},
+	{"parts", case_parts}, {"foreign", case_foreign}, {"restart", case_restart}, {"beside", case_beside},
+	{"locks", case_locks}, {"readers", case_readers}, {"broken", case_broken},
 };
 
 int

@@ -81,6 +81,7 @@ struct VerbsQueue
 	int socket;   /* to the peer, for ours */
 	int event;
 	bool serving, sending;
+	atomic_bool reads_only; /* the peer may not change anything */
 	atomic_bool stop;
 	atomic_int served; /* the accepted socket, or -1 */
 	pthread_t server, sender;
@@ -244,6 +245,8 @@ find_target(const VerbsQueue *queue, const SoftMessage *message)
 {
 	const VerbsMemory *memory = registry.regions[(message->key - FIRST_KEY) / 16 % MAX_REGIONS];
 
+	if (message->opcode != VERBS_READ && atomic_load(&queue->reads_only))
+		return NULL;
 	if (memory == NULL || memory->key != message->key || !memory->remote ||
 	    memory->device->domain != queue->device->domain)
 		return NULL;
@@ -548,8 +551,8 @@ queue_destroy(VerbsQueue *queue)
 }
 
 static VerbsQueue *
-queue_create(VerbsDevice *device, const struct sockaddr *local, uint32_t depth, VerbsAddress *own,
-             char *detail)
+queue_create(VerbsDevice *device, const struct sockaddr *local, uint32_t depth, bool reads_only,
+             VerbsAddress *own, char *detail)
 {
 	VerbsQueue *queue = calloc(1, sizeof(*queue));
 	uint32_t process = (uint32_t) getpid();
@@ -561,6 +564,7 @@ queue_create(VerbsDevice *device, const struct sockaddr *local, uint32_t depth, 
 		return NULL;
 	queue->device = device;
 	queue->depth = depth;
+	atomic_init(&queue->reads_only, reads_only);
 	queue->socket = queue->event = -1;
 	atomic_init(&queue->served, -1);
 	pthread_mutex_init(&queue->lock, NULL);
@@ -619,6 +623,17 @@ device_probe_tears(VerbsDevice *device, uint32_t milliseconds, VerbsTears *tears
 	memset(tears, 0, sizeof(*tears));
 	return true;
 }
+
+#ifdef sherman_verbs_driver
+/* For soft_verbs.c, which learns it behind queue_create(). */
+extern void soft_reads_only(VerbsQueue *queue);
+
+void
+soft_reads_only(VerbsQueue *queue)
+{
+	atomic_store(&queue->reads_only, true);
+}
+#endif
 
 static const VerbsDriver driver = {
 	.version = VERBS_DRIVER_VERSION,

@@ -55,6 +55,7 @@ typedef struct SoftCompletions
 
 /* soft_device.c, built with this name. */
 extern const VerbsDriver *soft_engine(void);
+extern void soft_reads_only(VerbsQueue *queue);
 
 static SoftContext *
 soft_context(struct ibv_context *context)
@@ -242,9 +243,9 @@ ibv_create_qp(struct ibv_pd *domain, struct ibv_qp_init_attr *attributes)
 	SoftQueue *queue = calloc(1, sizeof(*queue));
 	char detail[DETAIL_BYTES];
 
-	queue->engine =
-		soft_engine()->queue_create(soft_context(domain->context)->engine, NULL,
-	                                channel == NULL ? 0 : attributes->cap.max_send_wr, &queue->own, detail);
+	queue->engine = soft_engine()->queue_create(soft_context(domain->context)->engine, NULL,
+	                                            channel == NULL ? 0 : attributes->cap.max_send_wr, false,
+	                                            &queue->own, detail);
 	if (queue->engine == NULL)
 	{
 		free(queue);
@@ -268,6 +269,8 @@ ibv_modify_qp(struct ibv_qp *pair, struct ibv_qp_attr *attributes, int mask)
 	VerbsAddress peer = {.queue = attributes->dest_qp_num, .mtu = queue->own.mtu, .reads = queue->own.reads};
 	char detail[DETAIL_BYTES];
 
+	if ((mask & IBV_QP_ACCESS_FLAGS) != 0 && attributes->qp_access_flags == IBV_ACCESS_REMOTE_READ)
+		soft_reads_only(queue->engine);
 	if ((mask & IBV_QP_STATE) == 0 || attributes->qp_state != IBV_QPS_RTR)
 		return 0;
 	memcpy(peer.gid, attributes->ah_attr.grh.dgid.raw, sizeof(peer.gid));

@@ -218,5 +218,7 @@ mutate lock_words_of_the_first_tenant soft/tenants=--verbs,soft0,parts,foreign,r
 	's/memory_tenant_locks\(&server->memory, tenant\)/memory_tenant_locks(\&server->memory, 1)/'
 mutate one_domain_for_all_tenants soft/tenants=--verbs,soft0,foreign domain_of \
 	's/domains\[server->channels\[channel\]\.connection->tenant\]/domains[1]/'
+mutate readers_change_by_their_queue soft/tenants=--verbs,soft0,readers verbs_server_connect \
+	's/server->channels\[channel\]\.reader,/false,/'
 mutate failed_device_chain_ends_well soft/tenants=--verbs,soft0,broken verbs_server_poll \
 	's/flight_break\(&loop->flight, FABRIC_LOST\)/flight_break(&loop->flight, FABRIC_OK)/'
