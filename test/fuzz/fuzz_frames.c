@@ -2,9 +2,9 @@
  * fuzz_frames.c
  *		Any bytes from a network client to a memory node: headers, calls and chains.
  *
- * The first byte says whether the client has said HELLO before, and has a channel; the rest is what it sends, in parts
- * whose lengths are in it: a byte, then so many bytes, 255 for all that is left.  Memory of another tenant stays as it
- * is, and a client of good will is served afterwards.
+ * The first byte says whether the client has said HELLO before, and has a channel, perhaps a reader's; the rest is what it
+ * sends, in parts whose lengths are in it: a byte, then so many bytes, 255 for all that is left.  Memory of another tenant
+ * stays as it is, that of its own as well if it is a reader; and a client of good will is served afterwards.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -23,11 +23,13 @@
 /* Bits of the first byte. */
 #define INTRODUCED 0x01u
 #define WITH_CHANNEL 0x02u
+#define READER 0x04u
 /* Rounds of the server's loop that finish whatever was sent at once. */
 #define ROUNDS 20
 
 static Service *service;
 static uint64_t foreign; /* offset of a unit of another tenant */
+static uint64_t own;     /* and of the client's, behind the service's back */
 
 static int
 connect_client(void)
@@ -126,16 +128,25 @@ check_service(void)
 	close(descriptor);
 }
 
+/* A unit that nobody may have changed, as start() left it. */
 static void
-check_foreign_memory(void)
+check_memory(uint64_t unit)
 {
-	const uint8_t *bytes = fabric_server_node(service->server, foreign, FABRIC_UNIT_BYTES);
+	const uint8_t *bytes = fabric_server_node(service->server, unit, FABRIC_UNIT_BYTES);
 
 	for (uint32_t i = 0; i < FABRIC_UNIT_BYTES; i++)
 		fuzz_require(bytes[i] == 0x77);
 }
 
-/* The last unit belongs to tenant 9, who is not here. */
+/* A unit of the tenant. */
+static void
+take_unit(uint32_t tenant, uint64_t unit)
+{
+	fuzz_require(fabric_server_commit(service->server, tenant, unit, FABRIC_UNIT_BYTES) == FABRIC_OK);
+	memset(fabric_server_node(service->server, unit, FABRIC_UNIT_BYTES), 0x77, FABRIC_UNIT_BYTES);
+}
+
+/* The last unit belongs to tenant 9, who is not here, and the one before to whoever comes. */
 static void
 start(void)
 {
@@ -145,8 +156,9 @@ start(void)
 	service = fuzz_node_open(NODE_BYTES);
 	fabric_server_node_range(service->server, &first, &end);
 	foreign = end - FABRIC_UNIT_BYTES;
-	fuzz_require(fabric_server_commit(service->server, 9, foreign, FABRIC_UNIT_BYTES) == FABRIC_OK);
-	memset(fabric_server_node(service->server, foreign, FABRIC_UNIT_BYTES), 0x77, FABRIC_UNIT_BYTES);
+	own = foreign - FABRIC_UNIT_BYTES;
+	take_unit(9, foreign);
+	take_unit(0, own);
 }
 
 int
@@ -154,6 +166,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	FuzzInput input = {data, size};
 	uint8_t first = fuzz_byte(&input);
+	bool reader = (first & READER) != 0 && (first & INTRODUCED) != 0 && (first & WITH_CHANNEL) != 0;
 	int descriptor;
 
 	start();
@@ -163,7 +176,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		/* Ten channels at most are alive: each input closes its connection. */
 		uint32_t incarnation = (first & WITH_CHANNEL) != 0 ? attach() : 0;
 
-		fuzz_require(hello(descriptor, CLUSTER, incarnation) == FABRIC_OK);
+		fuzz_require(hello(descriptor, CLUSTER, reader ? CONTROL_READER : incarnation) == FABRIC_OK);
 	}
 	while (input.size > 0)
 	{
@@ -178,7 +191,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	check_service();
 	close(descriptor);
-	check_foreign_memory();
+	check_memory(foreign);
+	if (reader)
+	{
+		check_memory(own);
+		fuzz_require(service->tables.trees == 0);
+	}
 	fuzz_node_close(service);
 	return 0;
 }
