@@ -36,6 +36,19 @@ static const char *client_key_file;
 static const FabricFaultPlan *client_plan;
 static const struct FabricTransport *client_transport;
 
+/* What the server says of the caller; what lies between the fields is zero. */
+static void
+tell_peer(const FabricPeer *peer, FabricPeer *reply)
+{
+	memset(reply, 0, sizeof(*reply));
+	memcpy(reply->cluster, peer->cluster, sizeof(reply->cluster));
+	reply->instance = peer->instance;
+	reply->incarnation = peer->incarnation;
+	reply->channel = peer->channel;
+	reply->reader = peer->reader;
+	reply->tenant = peer->tenant;
+}
+
 static FabricStatus
 service_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request,
              uint32_t request_bytes, void *reply, uint32_t *reply_bytes)
@@ -83,7 +96,7 @@ service_call(void *argument, const FabricPeer *peer, uint16_t method, const void
 			*reply_bytes = 8;
 			return FABRIC_OK;
 		case SERVICE_PEER:
-			memcpy(reply, peer, sizeof(*peer));
+			tell_peer(peer, reply);
 			*reply_bytes = sizeof(*peer);
 			return FABRIC_OK;
 		default:
