@@ -182,10 +182,11 @@ typedef struct FabricOptions
 	uint64_t cluster[2];  /* identity of the compute instance (a UUID): channels belong to it */
 	uint32_t incarnation; /* its incarnation as granted by fabric_attach(); 0 for control-only channels */
 	/*
-	 * The channels are readers of the instance `cluster`, which another process attaches: they READ its NODES and do nothing else.  Each
-	 * belongs to the incarnation that is the current one when it connects, whatever `incarnation` is; the capabilities say which, and it dies
-	 * with it.  A chain of anything else is FABRIC_PROTOCOL, a call that changes something FABRIC_DENIED, and so is fabric_attach().  Readers
-	 * take no part in draining.  They are over "tcp:" and "verbs:"; over all other transports FABRIC_NOT_SUPPORTED.
+	 * The channels are readers of the instance `cluster`, which other processes attach and use: they READ its NODES and do
+	 * nothing else.  Each belongs to the incarnation that is the current one when it connects, whatever `incarnation` is; the
+	 * capabilities say which, and it dies with it.  A chain of anything else is FABRIC_PROTOCOL, a call that changes something
+	 * FABRIC_DENIED, and so is fabric_attach().  A drain does not wait for readers.  They are over "tcp:" and "verbs:"; over all
+	 * other transports FABRIC_NOT_SUPPORTED.
 	 */
 	bool reader;
 	const char
@@ -221,8 +222,8 @@ extern void fabric_close(Fabric *fabric);
  * address, or an IPv6 address in brackets), or "proxy:" in front of an address that a connection worker connects
  * to: FABRIC_BUSY if no worker serves.  Returns FABRIC_UNREACHABLE, FABRIC_DENIED (a wrong key, none, one that
  * is not wanted, or a key file that cannot be used; another tenant's cluster), FABRIC_FENCED (the
- * incarnation is not the current one; a reader's cluster has none, or attaches just now), FABRIC_NO_MEMORY (no channel left), FABRIC_PROTOCOL (version),
- * FABRIC_NOT_SUPPORTED (unknown transport).  With incarnation 0 the endpoint has no data channel: only
+ * incarnation is not the current one; a reader's cluster is not attached, or is just being), FABRIC_NO_MEMORY (no
+ * channel left), FABRIC_PROTOCOL (version), FABRIC_NOT_SUPPORTED (unknown transport, or one without readers).  With incarnation 0 the endpoint has no data channel: only
  * fabric_call() and fabric_attach() work on it.
  */
 extern FabricStatus fabric_connect(Fabric *fabric, const char *address, FabricEndpoint **endpoint);
@@ -230,8 +231,8 @@ extern void fabric_disconnect(FabricEndpoint *endpoint);
 
 /*
  * As fabric_connect(); before it returns FABRIC_OK or FABRIC_FENCED the memory node has killed the channel `old` of
- * this instance, whose process has ended: its chains are not indeterminate any more.  A reader names a reader's channel, or gets
- * FABRIC_DENIED.
+ * this instance, whose process has ended: its chains are not indeterminate any more.  FABRIC_DENIED: a reader, and
+ * `old` is none.
  */
 extern FabricStatus fabric_connect_after(Fabric *fabric, const char *address, const FabricChannel *old,
                                          FabricEndpoint **endpoint);
@@ -286,8 +287,8 @@ extern FabricStatus fabric_attach(FabricEndpoint *endpoint, bool resume, uint64_
 /*
  * After this no chain is indeterminate: the memory node kills the endpoint's old channel first (drains, replays,
  * settles), then gives it a new one; fabric_capabilities() may change. Lock words stay as they are: they belong to
- * the instance. FABRIC_FENCED when the incarnation is no longer current, for a reader too, which has to connect anew then, and knows by
- * that; FABRIC_UNREACHABLE / FABRIC_TIMED_OUT: chains are still indeterminate.
+ * the instance. FABRIC_FENCED when the incarnation is no longer current: a reader may connect anew then;
+ * FABRIC_UNREACHABLE / FABRIC_TIMED_OUT: chains are still indeterminate.
  */
 extern FabricStatus fabric_reset(FabricEndpoint *endpoint);
 

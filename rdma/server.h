@@ -67,8 +67,9 @@ typedef struct FabricService
 	void *argument;
 
 	/*
-	 * A call from a client, FABRIC_DENIED if a reader must not make it: fills reply (room FABRIC_MAX_CALL_BYTES) and its length.  FABRIC_BUSY: not yet: the server makes the
-	 * call again in a later round, with the same request and progress, until it returns something else or the client goes.
+	 * A call from a client: fills reply (room FABRIC_MAX_CALL_BYTES) and its length.  FABRIC_DENIED: not for a reader, as it
+	 * changes something.  FABRIC_BUSY: not yet: the server makes the call again in a later round, with the same request and
+	 * progress, until it returns something else or the client goes.
 	 */
 	FabricStatus (*call)(void *argument, const FabricPeer *peer, uint16_t method, const void *request,
 	                     uint32_t request_bytes, void *reply, uint32_t *reply_bytes);

@@ -828,11 +828,12 @@ test_pipe(void **state)
 /*
  * Clients of before come back only when their instance has attached anew, over memory that was loaded and
  * over memory that was kept: for there may be a copy of the snapshot, and an instance knows its age by the
- * last attach.  Its channels and lock words are what they were.
+ * last attach.  Its channels and lock words are what they were.  Its readers wait for that, too.
  */
 static void
 test_attached_anew(void **state)
 {
+	const FabricOptions as_reader = {.reader = true};
 	FabricProcess node;
 	TestChannel channel;
 	uint64_t word = 0x123456789abcull;
@@ -841,6 +842,7 @@ test_attached_anew(void **state)
 
 	fabric_process_prepare(&node, SMALL_NODE_BYTES, SMALL_NODE_CHANNELS);
 	snprintf(node.snapshot_path, sizeof(node.snapshot_path), "%.100s/saved", node.directory);
+	fabric_process_listen(&node, false);
 	fabric_process_start(&node);
 	area = service_info(node.address).first_unit;
 	incarnation = cluster_attach(node.address, CLUSTER);
@@ -863,7 +865,14 @@ test_attached_anew(void **state)
 		                 round != 1 ? FABRIC_MEMORY_LOADED : FABRIC_MEMORY_CLEAN);
 		assert_int_equal(channel_try_open(&channel, node.address, CLUSTER, incarnation, NULL), FABRIC_FENCED);
 		channel_close(&channel);
+		assert_int_equal(channel_try_open(&channel, node.network_address, CLUSTER, 0, &as_reader),
+		                 FABRIC_FENCED);
 		incarnation = cluster_attach(node.address, CLUSTER);
+		assert_int_equal(channel_try_open(&channel, node.network_address, CLUSTER, 0, &as_reader), FABRIC_OK);
+		word = 0;
+		channel_read(&channel, area, &word, sizeof(word));
+		assert_int_equal(word, 0x123456789abcull);
+		channel_close(&channel);
 		word = 0;
 		channel_open(&channel, node.address, CLUSTER, incarnation);
 		channel_read(&channel, area, &word, sizeof(word));
@@ -874,6 +883,8 @@ test_attached_anew(void **state)
 	fabric_process_stop(&node, SIGKILL);
 	fabric_process_start(&node);
 	channel_open(&channel, node.address, CLUSTER, incarnation);
+	channel_close(&channel);
+	assert_int_equal(channel_try_open(&channel, node.network_address, CLUSTER, 0, &as_reader), FABRIC_OK);
 	channel_close(&channel);
 	fabric_process_remove(&node);
 }

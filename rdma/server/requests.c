@@ -98,7 +98,10 @@ cluster_is_attaching(const FabricServer *server, const uint64_t cluster[2])
 	return false;
 }
 
-/* The incarnation whose channel the client asks for; 0: it asks for none, or reads what nobody has attached. */
+/*
+ * The incarnation whose channel the client asks for; 0: it asks for none, or reads what nobody has attached since the memory was loaded: it
+ * may be older than what its owner knows.
+ */
 static uint32_t
 asked_incarnation(const FabricServer *server, const FrameHello *hello)
 {
@@ -107,7 +110,7 @@ asked_incarnation(const FabricServer *server, const FrameHello *hello)
 	if (hello->incarnation != CONTROL_READER)
 		return hello->incarnation;
 	instance = instance_find(server, hello->cluster);
-	return instance == NULL ? 0 : instance->incarnation;
+	return instance == NULL || instance->launcher_nonce == 0 ? 0 : instance->incarnation;
 }
 
 /* May this connection have a data channel now? */

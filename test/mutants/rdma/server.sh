@@ -124,6 +124,8 @@ mutate readers_kill_any_channel conformance=--tcp kill_old_channel \
 	's/if \(old != NULL && reader &&/if (reader \&\& false \&\&/'
 mutate readers_are_of_no_incarnation conformance=--tcp asked_incarnation \
 	's/if \(hello->incarnation != CONTROL_READER\)/if (true)/'
+mutate readers_of_loaded_memory test_snapshot asked_incarnation \
+	's/ \|\| instance->launcher_nonce == 0//'
 mutate readers_attach conformance=--tcp handle_attach \
 	's/else if \(connection->reader\)/else if (false)/'
 mutate readers_at_the_socket test_server handle_hello \
