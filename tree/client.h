@@ -209,6 +209,12 @@ extern void tree_node_close(TreeShared *shared, uint32_t node);
  */
 extern void tree_node_leaves_at_hand(TreeShared *shared, uint32_t node, bool at_hand);
 
+/*
+ * What was cached of inner nodes up to now is not used any more, and what outlives a call is looked up anew: the instance that owns the
+ * trees is another one from now on, or has begun anew.  At any time; calls in progress go on with what they have.
+ */
+extern void tree_forget_cached(TreeShared *shared);
+
 /* What a cache in shared memory has room for, and what is in it now, roughly: nodes come and go meanwhile. */
 typedef struct TreeCacheUsage
 {
@@ -287,6 +293,12 @@ typedef struct TreeClientOptions
 	void *(*allocate_beside)(void *argument, const void *handle, size_t bytes);
 	/* The caller's, which outlives the client and does not change while trees are open; NULL: every WAL position is proven. */
 	const TreeWalLimits *ends;
+	/*
+	 * It reads trees that another instance owns and changes meanwhile (doc/internals/standby.md): nothing is locked, written or completed,
+	 * dead marks are ignored, and leaves of its memory nodes are not cached (tree_node_leaves_at_hand()).  Only scans, records and estimates
+	 * are for it.
+	 */
+	bool reader;
 } TreeClientOptions;
 
 /* TREE_INVALID, TREE_NO_MEMORY. */

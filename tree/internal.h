@@ -500,6 +500,8 @@ extern TreeState *state_get(TreeClient *client, uint64_t tree);
 extern void state_put(TreeClient *client, TreeState *state);
 /* The tree is gone: its state, with all that it holds, is reused once the last handle is closed. */
 extern void state_drop(TreeShared *shared, uint64_t tree);
+/* Every tree has another epoch from now on, before which nothing that was cached counts. */
+extern void state_forget_cached(TreeShared *shared);
 extern TreeCounters *state_counters(TreeState *state);
 /* Estimates (relaxed): inserts and splits add by tree_count_flush(), bulk load and vacuum by themselves. */
 extern void state_add(TreeState *state, int64_t entries, int64_t leaves, int64_t inner_nodes);

@@ -95,6 +95,8 @@ extern TreeStatus tree_drop(TreeClient *client, uint64_t tree, uint32_t home);
 
 /* Reads a record, with the bytes and extents at all memory nodes that can be asked. */
 extern TreeStatus tree_record_read(TreeClient *client, uint64_t tree, uint32_t home, TreeRecord *record);
+/* The same as the home alone has it, by one call: bytes and extents are its own. */
+extern TreeStatus tree_record_at_home(TreeClient *client, uint64_t tree, uint32_t home, TreeRecord *record);
 /*
  * Changes the record at the home of record->root; fields changed: flags (or), mutated_epoch, removal_*, nonce,
  * unverified_epoch (the first one stays) and members where not 0.  TREE_INVALID: another memory node is a member in that place.
@@ -312,6 +314,7 @@ typedef struct TreeBatch
 	bool marks_void; /* it has dead marks that are not proven: entries under them are here like others */
 	bool whole;      /* no entry of the leaf is left out for a bound, or as it was returned before */
 	bool last;       /* the scan ends behind it: tree_scan_next() would return TREE_END */
+	TreeWalPosition wal; /* of the leaf: behind the WAL of the rows of its entries, with slack */
 	TreeLeafSeen leaf;
 	uint64_t right; /* its right sibling, when it was read */
 	TreeBatchEntry entries[TREE_BATCH_MAX];

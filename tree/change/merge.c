@@ -20,7 +20,11 @@
  * where they are, which may lie inside a leaf now (scan.c). Cached inner nodes are only wrong about merged nodes and
  * their left neighbors (inner_cache.c).
  *
- * Then no pointer to a merged node is left, and the next nodes of its kind are taken from them at once (freed.c). A
+ * Readers of other servers (doc/internals/standby.md) do not see the barrier, and may still have pointers to merged nodes. So these
+ * say of themselves that they are in no tree before the barrier opens, which is before anything can be added to the node that has
+ * their keys now.
+ *
+ * Then no pointer of this instance to a merged node is left, and the next nodes of its kind are taken from them at once (freed.c). A
  * node is not merged before its lock word was seen free: a writer with an indeterminate chain still holds it, and its
  * WRITEs may come late.
  */
@@ -401,6 +405,44 @@ run_write(TreeMerge *merge, const MergeRun *run)
 	return status;
 }
 
+/* Those of the merged nodes, from number `from` on, that lie on one memory node say that they are in no tree; *done is behind them. */
+static TreeStatus
+some_disown(TreeMerge *merge, uint32_t from, uint32_t *done)
+{
+	uint32_t memory_node = pointer_memory_node(merge->nodes[from].pointer);
+	FabricOp ops[FABRIC_MAX_CHAIN];
+	uint64_t states[FABRIC_MAX_CHAIN];
+	int count = 0;
+
+	for (*done = from; *done < merge->merged && count < (int) FABRIC_MAX_CHAIN; (*done)++, count++)
+	{
+		const MergedNode *node = &merge->nodes[*done];
+
+		if (pointer_memory_node(node->pointer) != memory_node)
+			break;
+		states[count] = node_state_word(node->generation, merge->level - 1, 0, NODE_FREE);
+		ops[count] = (FabricOp){.opcode = FABRIC_WRITE,
+		                        .region = FABRIC_NODES,
+		                        .length = sizeof(states[0]),
+		                        .offset = pointer_offset(node->pointer) + HEADER_STATE * sizeof(states[0]),
+		                        .buffer = &states[count]};
+	}
+	/* Done twice it is the same. */
+	return access_repeat(merge->tree, memory_node, ops, count, "writes of merged nodes");
+}
+
+/* The nodes that are linked from nowhere any more say so. */
+static TreeStatus
+nodes_disown(TreeMerge *merge)
+{
+	TreeStatus status = TREE_OK;
+
+	assert(merge->alone);
+	for (uint32_t i = 0; i < merge->merged && status == TREE_OK;)
+		status = some_disown(merge, i, &i);
+	return status;
+}
+
 /*
  * Merges the parent's children as far as possible, now that no other process is in the tree; nothing if the parent
  * has changed meanwhile, as its children may have other numbers.
@@ -430,7 +472,7 @@ merge_alone(TreeMerge *merge)
 		if (status == TREE_RETRY)
 			status = TREE_OK;
 	}
-	return status;
+	return status == TREE_OK ? nodes_disown(merge) : status;
 }
 
 /* Later calls do not use what is cached of the nodes that go, and of those that they are merged into. */

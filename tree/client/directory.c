@@ -275,11 +275,8 @@ tree_drop(TreeClient *client, uint64_t tree, uint32_t home)
 TreeStatus
 tree_record_read(TreeClient *client, uint64_t tree, uint32_t home, TreeRecord *record)
 {
-	TreeStatus status;
+	TreeStatus status = tree_record_at_home(client, tree, home, record);
 
-	if (tree == 0 || home >= client->options.nodes)
-		return client_fail(client, TREE_INVALID, "there is no tree %016llx", (unsigned long long) tree);
-	status = directory_record(client, home, tree, record);
 	for (uint32_t i = 0; status == TREE_OK && i < client->options.nodes; i++)
 	{
 		TreeRecord share;
@@ -290,6 +287,14 @@ tree_record_read(TreeClient *client, uint64_t tree, uint32_t home, TreeRecord *r
 		record->extents += share.extents;
 	}
 	return status;
+}
+
+TreeStatus
+tree_record_at_home(TreeClient *client, uint64_t tree, uint32_t home, TreeRecord *record)
+{
+	if (tree == 0 || home >= client->options.nodes)
+		return client_fail(client, TREE_INVALID, "there is no tree %016llx", (unsigned long long) tree);
+	return directory_record(client, home, tree, record);
 }
 
 TreeStatus

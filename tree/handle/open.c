@@ -197,6 +197,7 @@ tree_open(TreeClient *client, uint64_t tree, uint64_t root, const TreeFormat *fo
 	t->geometry.leaf_sums = client_leaf_sums(client, &t->geometry);
 	t->geometry.proven = &t->proven;
 	t->geometry.ends = client->options.ends;
+	t->geometry.ignores_marks = client->options.reader;
 	t->compare = compare;
 	t->compare_argument = argument;
 	t->overflow = (uint64_t *) ((char *) t + handle_bytes);

@@ -105,6 +105,13 @@ tree_shared_reset(TreeShared *shared)
 }
 
 void
+tree_forget_cached(TreeShared *shared)
+{
+	assert(shared->magic == SHARED_MAGIC);
+	state_forget_cached(shared);
+}
+
+void
 tree_node_close(TreeShared *shared, uint32_t node)
 {
 	assert(shared->magic == SHARED_MAGIC);

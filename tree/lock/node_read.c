@@ -122,6 +122,9 @@ access_read(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole
 	}
 	if (verdict == NODE_DAMAGED)
 		return access_damaged(tree, pointer);
+	/* It may be no node of the tree any more: the reader looks for the way to it anew. */
+	if (verdict == NODE_TORN && client->options.reader)
+		return TREE_RETRY;
 	if (verdict == NODE_TORN)
 	{
 		status = read_locked(tree, pointer, bytes, image);

@@ -200,6 +200,7 @@ typedef struct NodeGeometry
 	const TreeWalPosition *proven;
 	const TreeWalLimits
 		*ends; /* what WAL positions of earlier epochs prove; the client's caller's; NULL: everything */
+	bool ignores_marks; /* dead marks are another instance's, and mean nothing here: TreeClientOptions.reader */
 } NodeGeometry;
 
 /* Can trees have it? */
@@ -236,6 +237,7 @@ node_geometry(const TreeFormat *format)
 	g.twins = 0;
 	g.proven = NULL;
 	g.ends = NULL;
+	g.ignores_marks = false;
 	/* separator_copy() may look at a word behind the last one. */
 	g.inner_cells = (INNER_BYTES - g.first_word * 8 - g.cell_words % 2 * 8) / (g.inner_stride * 8);
 	if (g.inner_cells > INNER_CELLS_MAX)
@@ -345,11 +347,11 @@ leaf_is_unverified(const NodeGeometry *g, const uint64_t *node)
 	       !wal_position_is_proven(g, (uint32_t) node_word(node, HEADER_EPOCH), node_word(node, HEADER_LSN));
 }
 
-/* Whether the commits behind the leaf's dead marks may be lost: then its marks are void. */
+/* Whether the commits behind the leaf's dead marks may be lost, or unknown here: then its marks are void. */
 static inline bool
 leaf_marks_void(const NodeGeometry *g, const uint64_t *node)
 {
-	return !wal_position_is_proven(g, leaf_dead_epoch(node), node_word(node, HEADER_DEAD_LSN));
+	return g->ignores_marks || !wal_position_is_proven(g, leaf_dead_epoch(node), node_word(node, HEADER_DEAD_LSN));
 }
 
 /*

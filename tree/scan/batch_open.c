@@ -29,6 +29,8 @@ batch_open(TreeScan *scan)
 	assert(pointer_address(scan->pointer) != POINTER_NONE);
 	scan->batch.count = 0;
 	scan->batch.whole = true;
+	scan->batch.wal.epoch = (uint32_t) node_word(scan->leaf, HEADER_EPOCH);
+	scan->batch.wal.lsn = node_word(scan->leaf, HEADER_LSN);
 	scan->batch.unverified = leaf_is_unverified(&scan->tree->geometry, scan->leaf);
 	scan->batch.marks_void = leaf_marks_void(&scan->tree->geometry, scan->leaf);
 	scan->batch.leaf = (TreeLeafSeen){

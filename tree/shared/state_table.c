@@ -329,6 +329,23 @@ state_drop(TreeShared *shared, uint64_t tree)
 	spin_unlock(&table->spin);
 }
 
+void
+state_forget_cached(TreeShared *shared)
+{
+	StateTable *table = shared->states;
+
+	spin_lock(&table->spin);
+	for (uint32_t i = 0; i < table->states_used; i++)
+	{
+		TreeState *state = state_number(table, i);
+		uint64_t epoch = __atomic_add_fetch(&table->epochs, 1, __ATOMIC_RELAXED);
+
+		__atomic_store_n(&state->first_epoch, epoch, __ATOMIC_RELAXED);
+		__atomic_store_n(&state->epoch, epoch, __ATOMIC_RELEASE);
+	}
+	spin_unlock(&table->spin);
+}
+
 /*
  * Forgets the memory that it may allocate from; id, references, counters and estimates stay for the handles that are
  * open.
