@@ -52,12 +52,6 @@ evidence_end(void)
 	return evidence.end;
 }
 
-static bool
-is_proven(const ShermanIndex *index, XLogRecPtr end)
-{
-	return index->proven.epoch == sherman_epoch() && index->proven.lsn >= end;
-}
-
 /*
  * Whether the table is asked about an entry: about versions of one row.  `probe`: not about the last one, which is probably
  * alive.
@@ -88,6 +82,7 @@ ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe)
 	};
 	int			cell_bytes = index->meta.cell_bytes;
 	int			removed = 0;
+	TransactionId deleted;
 
 	op.bottomupfreespace = probe ? leaf->count / WANTED_PART * cell_bytes : 0;
 	for (int slot = 0; slot < leaf->count; slot++)
@@ -107,7 +102,9 @@ ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe)
 	}
 	if (op.ndeltids == 0)
 		return 0;
-	(void) table_index_delete_tuples(index->heap, &op);
+	deleted = table_index_delete_tuples(index->heap, &op);
+	if (sherman_standbys_may_read(index->relation))
+		sherman_note_dead(deleted);
 	for (int i = 0; i < op.ndeltids; i++)
 	{
 		const TM_IndexStatus *of = &status[tids[i].id];
@@ -160,7 +157,7 @@ delete_from_full_leaf(void *argument, TreeFullLeaf *leaf)
 	/* A mark that another session made may be younger than what is evidence for us. */
 	if (leaf->marked > 0 && leaf->dead_epoch == sherman_epoch() && leaf->dead_lsn > end)
 		end = compat_wal_end();
-	if (!is_proven(index, end))
+	if (!sherman_removal_is_proven(index->relation, index, end))
 		sherman_prove_removal(index->relation, index, end);
 	return true;
 }

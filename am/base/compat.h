@@ -11,6 +11,7 @@
 #include "access/amapi.h"
 #include "access/genam.h"
 #include "access/multixact.h"
+#include "access/nbtxlog.h"
 #include "access/relscan.h"
 #include "access/stratnum.h"
 #include "access/tableam.h"
@@ -100,6 +101,27 @@ compat_standbys_defined(void)
 #else
 #define COMPAT_LSN "%X/%X"
 #endif
+
+/*
+ * Writes WAL that has standbys cancel queries which see rows that these transactions, and those before them, have deleted: a record of
+ * btree's that does nothing else.  Returns its end.
+ */
+static inline XLogRecPtr
+compat_log_conflict(Relation index, FullTransactionId deleted)
+{
+	xl_btree_reuse_page record = {.block = InvalidBlockNumber};
+
+#if PG_VERSION_NUM >= 160000
+	record.locator = index->rd_locator;
+	record.snapshotConflictHorizon = deleted;
+#else
+	record.node = index->rd_node;
+	record.latestRemovedFullXid = deleted;
+#endif
+	XLogBeginInsert();
+	XLogRegisterData((void *) &record, SizeOfBtreeReusePage);
+	return XLogInsert(RM_BTREE_ID, XLOG_BTREE_REUSE_PAGE);
+}
 
 /* ---- settings ---- */
 

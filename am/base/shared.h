@@ -241,6 +241,12 @@ typedef struct ShermanShared
 	/* Which half of the scan barrier new scans take (locks.c) */
 	pg_atomic_uint32 barrier_turns[SHERMAN_BARRIERS];
 
+	/*
+	 * No row that a scan or the table has called dead to everybody was deleted by a later transaction: FullTransactionId, as far as it was
+	 * noted (removal.c).
+	 */
+	pg_atomic_uint64 dead_horizon;
+
 	uint64		leaf_cache_bytes;	/* room of the cache of leaves, 0 = there is none */
 	int			slots;
 	ShermanSlot slot[FLEXIBLE_ARRAY_MEMBER];

@@ -203,6 +203,8 @@ typedef struct ShermanIndex
 	bool		full_told;		/* the tree was told whom to ask about full leaves, */
 	bool		full_churn;		/* as for this `churn` */
 	TreeWalPosition	proven;			/* tree_removal_proven() was told */
+	XLogRecPtr	proven_end;		/* where the evidence ends, */
+	uint64		proven_horizon;	/* and the dead_horizon that standbys were told of */
 	ShermanExtreme extremes[2]; /* the least and the greatest value */
 } ShermanIndex;
 
@@ -288,11 +290,24 @@ extern void sherman_tree_new(Relation index, const TreeFormat *format, TreeRecor
 extern void sherman_wal_position(Relation index, TreeWalPosition *wal);
 /* The same for what was seen of others' rows: behind all WAL so far. */
 extern void sherman_wal_position_now(TreeWalPosition *wal);
+/* ---- removal.c ---- */
+
 /*
  * Makes removals safe for which the WAL up to `end` is the evidence: flushes it, then notes at the tree how far the history
- * went that they follow from (I-P4). write_guard.c.
+ * went that they follow from (I-P4).
  */
 extern void sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end);
+/* Whether it was made safe for evidence up to `end`, and for all that is taken for dead by now. */
+extern bool sherman_removal_is_proven(Relation relation, const ShermanIndex *index, XLogRecPtr end);
+/* Whether a standby may read the index. */
+extern bool sherman_standbys_may_read(Relation index);
+/*
+ * This process has learned that rows are dead to everybody, which transactions up to this one have deleted (InvalidTransactionId:
+ * nobody has); or of which it knows no more than that.
+ */
+extern void sherman_note_dead(TransactionId deleted);
+extern void sherman_note_dead_now(Relation index);
+
 
 /* The index if it is good and at hand without waiting; else NULL.  Raises nothing.  `lazily`: as for a scan. */
 extern ShermanIndex *sherman_index_quietly(Relation index, bool lazily);

@@ -248,17 +248,6 @@ sherman_tree_new(Relation index, const TreeFormat *format, TreeRecord *record)
 		sherman_report(ERROR, TREE_MEMORY_FULL, "the table of trees is full", index);
 }
 
-void
-sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end)
-{
-	TreeRecord	record = {.removal_lsn = end,.removal_epoch = sherman_epoch()};
-
-	sherman_flush_to_standbys(end);
-	sherman_record_note(index, relation, &record);
-	index->proven = (TreeWalPosition) {.epoch = record.removal_epoch, .lsn = end};
-	tree_removal_proven(index->tree, &index->proven);
-}
-
 static void
 make_wal_position(XLogRecPtr lsn, TreeWalPosition *wal)
 {

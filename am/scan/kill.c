@@ -37,7 +37,7 @@ sherman_kill_note(ShermanKills *kills, MemoryContext context, const TreeBatch *b
 }
 
 void
-sherman_kill_flush(ShermanKills *kills, const ShermanIndex *index, const TreeBatch *batch)
+sherman_kill_flush(ShermanKills *kills, Relation relation, const ShermanIndex *index, const TreeBatch *batch)
 {
 	int			count = kills->count;
 	int			marked;
@@ -47,6 +47,8 @@ sherman_kill_flush(ShermanKills *kills, const ShermanIndex *index, const TreeBat
 	kills->count = 0;
 	if (count == 0 || index->state != SHERMAN_OK || !sherman_index_is_mutated(index))
 		return;
+	if (sherman_standbys_may_read(relation))
+		sherman_note_dead_now(relation);
 	wal.epoch = sherman_epoch();
 	wal.lsn = GetXLogInsertRecPtr();
 	status = tree_mark_dead(index->tree, &batch->leaf, kills->entries, count, &wal, &marked);

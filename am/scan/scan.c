@@ -62,7 +62,7 @@ sherman_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, in
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 	scan_release_barrier(scan);
 	pause_lookups(state);
-	scan_flush_kills(state);
+	scan_flush_kills(scan);
 	state->begun = false;
 	state->sought = false;
 	state->batch = NULL;
@@ -82,7 +82,7 @@ sherman_endscan(IndexScanDesc scan)
 	ShermanScan *state = scan->opaque;
 
 	scan_release_barrier(scan);
-	scan_flush_kills(state);
+	scan_flush_kills(scan);
 	if (state->only != NULL)
 		scan_only_end(state->only);
 	if (state->rows != NULL)

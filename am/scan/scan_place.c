@@ -68,10 +68,12 @@ scan_take_place(IndexScanDesc scan, ScanPlace *place, int position, int step)
 
 /* The batch at hand is about to go: its dead entries are marked. */
 void
-scan_flush_kills(ShermanScan *state)
+scan_flush_kills(IndexScanDesc scan)
 {
+	ShermanScan *state = scan->opaque;
+
 	if (unlikely(state->kills.count > 0))
-		sherman_kill_flush(&state->kills, state->index, state->batch);
+		sherman_kill_flush(&state->kills, scan->indexRelation, state->index, state->batch);
 }
 
 /* The batch at hand is about to go: a mark in it becomes a place. */
@@ -87,7 +89,7 @@ scan_leave_batch(IndexScanDesc scan)
 		scan_take_place(scan, &state->mark_place, state->mark_position, -1);
 		state->mark = MARK_PLACE;
 	}
-	scan_flush_kills(state);
+	scan_flush_kills(scan);
 	state->batch = NULL;
 }
 

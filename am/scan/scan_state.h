@@ -108,7 +108,7 @@ extern void scan_set_place(ShermanScan *state, ScanPlace *place, const TreeKey *
 extern void scan_take_place(IndexScanDesc scan, ScanPlace *place, int position, int step);
 
 /* The batch at hand is about to go: its dead entries are marked. */
-extern void scan_flush_kills(ShermanScan *state);
+extern void scan_flush_kills(IndexScanDesc scan);
 
 /* The same, a mark in it becomes a place, and there is no batch. */
 extern void scan_leave_batch(IndexScanDesc scan);
