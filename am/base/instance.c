@@ -79,5 +79,21 @@ sherman_invalidate_plans(void)
 bool
 sherman_all_hidden(void)
 {
-	return sherman_shared == NULL || !IsPostmasterEnvironment || IsBinaryUpgrade || RecoveryInProgress();
+	return sherman_shared == NULL || !IsPostmasterEnvironment || IsBinaryUpgrade ||
+		(RecoveryInProgress() && !sherman_is_reading_standby());
+}
+
+bool
+sherman_is_reading_standby(void)
+{
+	return sherman_shared != NULL && pg_atomic_read_u32(&sherman_shared->standby_reads) != 0 && RecoveryInProgress();
+}
+
+void
+sherman_wake_reader(void)
+{
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+	if (sherman_shared->reader_latch != NULL)
+		SetLatch(sherman_shared->reader_latch);
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 }

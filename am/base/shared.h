@@ -216,6 +216,12 @@ typedef struct ShermanShared
 	uint64		launcher_nonce;
 	uint64		attached_serial;	/* node_serial that we are attached to */
 
+	/* A hot standby that reads its primary's indexes (am/standby/) */
+	pg_atomic_uint32 standby_reads; /* 1: memory nodes are looked for as a reader, and indexes are not hidden */
+	pid_t		reader_pid;		/* of the process that does that, 0 = there is none */
+	Latch	   *reader_latch;
+	uint64		followed[2];	/* the primary's identity at memory nodes */
+
 	/* Memory nodes that are to be forgotten */
 	pg_atomic_uint32 forget;	/* bit per position: sessions ask for it */
 	pg_atomic_uint32 forgotten; /* counts the launcher's rounds that had some to forget */
@@ -318,6 +324,10 @@ extern void sherman_state_changed(void);
 extern void sherman_invalidate_plans(void);
 /* Whether indexes are out of use in this process, whatever they are. */
 extern bool sherman_all_hidden(void);
+/* Whether this is a hot standby that reads its primary's indexes. */
+extern bool sherman_is_reading_standby(void);
+/* Has the process that attaches memory nodes as a reader look at them now. */
+extern void sherman_wake_reader(void);
 extern void sherman_wake_launcher(void);
 /* Whether this server runs the embedded node: decided when it starts, and then so until it ends. */
 extern bool sherman_embedded;

@@ -38,6 +38,7 @@ extern int	sherman_on_unavailable;			/* sherman.on_unavailable: ShermanOnUnavail
 extern int	sherman_gone_after_s;			/* sherman.gone_after: -1 = never */
 extern int	sherman_failover_after_ms;
 extern int	sherman_take_over_mode;		/* sherman.take_over: ShermanTakeOverMode */
+extern bool sherman_standby_reads;		/* sherman.standby_reads: a hot standby uses its primary's indexes */
 extern bool sherman_auto_rebuild;		/* sherman.auto_rebuild */
 extern bool sherman_enable_lookahead;	/* sherman.enable_lookahead */
 extern double sherman_round_trip_cost;	/* sherman.round_trip_cost: in the planner's units, -1 = as measured */
@@ -91,9 +92,11 @@ typedef enum ShermanWait
 	SHERMAN_WAIT_LAUNCHER,		/* for what the launcher was asked for */
 	SHERMAN_WAIT_STANDBYS,		/* for synchronous standbys to flush WAL */
 	SHERMAN_WAIT_RECOVERY,		/* for the end of recovery, or of a WAL position */
+	SHERMAN_WAIT_REPLAY,		/* on a standby, until it has replayed what its primary did before it changed an index */
 	SHERMAN_WAIT_DATABASE_WORKER,	/* for a worker that is to leave a database */
 	SHERMAN_WAIT_LAUNCHER_MAIN, /* the launcher, between its rounds */
-	SHERMAN_WAIT_CONNECTION_WORKER_MAIN /* a connection worker, for work */
+	SHERMAN_WAIT_CONNECTION_WORKER_MAIN,	/* a connection worker, for work */
+	SHERMAN_WAIT_READER_MAIN	/* the process of a standby that attaches memory nodes, between its rounds */
 } ShermanWait;
 
 /* In the startup hook. */

@@ -18,9 +18,11 @@ static const char *const names[] = {
 	[SHERMAN_WAIT_LAUNCHER] = "ShermanLauncher",
 	[SHERMAN_WAIT_STANDBYS] = "ShermanStandbys",
 	[SHERMAN_WAIT_RECOVERY] = "ShermanRecovery",
+	[SHERMAN_WAIT_REPLAY] = "ShermanReplay",
 	[SHERMAN_WAIT_DATABASE_WORKER] = "ShermanDatabaseWorker",
 	[SHERMAN_WAIT_LAUNCHER_MAIN] = "ShermanLauncherMain",
 	[SHERMAN_WAIT_CONNECTION_WORKER_MAIN] = "ShermanConnectionWorkerMain",
+	[SHERMAN_WAIT_READER_MAIN] = "ShermanReaderMain",
 };
 
 /* Inherited from the postmaster; 0 = not preloaded. */

@@ -43,7 +43,9 @@ sherman_why_hidden(void)
 		return "the library was not loaded when the server started";
 	if (!IsPostmasterEnvironment)
 		return "the server runs in single-user mode";
-	return IsBinaryUpgrade ? "pg_upgrade runs the server" : "the server is in recovery";
+	if (IsBinaryUpgrade)
+		return "pg_upgrade runs the server";
+	return sherman_is_reading_standby() ? "a standby does not read indexes of unlogged tables, or with a copy" : "the server is in recovery";
 }
 
 /*

@@ -252,6 +252,41 @@ sherman_away_position(const ShermanMetaPage *meta)
 	return (int) home;
 }
 
+/*
+ * State on a hot standby, which only reads: whether what the primary has is to be had.  What the primary has done to the index since
+ * each scan finds out for itself (am/standby/replay.c).
+ */
+static ShermanState
+determine_on_standby(const ShermanMetaPage *meta, ShermanReason *reason)
+{
+	uint32		home = tree_home(meta->root);
+	ShermanTreeEntry entry = {0};
+	ShermanState state;
+
+	/* Nothing is replayed of unlogged tables; and of two halves the primary alone knows which are whole. */
+	if (meta->tree == 0 || meta->replica != 0)
+		return SHERMAN_HIDDEN;
+	if (home >= TREE_MAX_NODES)
+	{
+		*reason = SHERMAN_REASON_FORMAT;
+		return SHERMAN_BROKEN;
+	}
+	if (sherman_node_phase((int) home) != SHERMAN_PHASE_ATTACHED)
+		return SHERMAN_UNREACHABLE;
+	state = determine_by_node((int) home, meta->incarnations[home][0], reason);
+	if (sherman_trees_find(meta->tree, &entry) && (entry.flags & TREE_RECORD_BROKEN) != 0)
+	{
+		*reason = SHERMAN_REASON_UNCLEAN;
+		return SHERMAN_BROKEN;
+	}
+	for (int i = 0; i < TREE_MAX_NODES && *reason == SHERMAN_REASON_NONE; i++)
+	{
+		if (entry.members[i] != 0)
+			state = Max(state, determine_by_node(i, entry.members[i], reason));
+	}
+	return state;
+}
+
 ShermanState
 sherman_state_determine(const ShermanMetaPage *meta, bool sound, ShermanReason *reason)
 {
@@ -270,6 +305,8 @@ sherman_state_determine(const ShermanMetaPage *meta, bool sound, ShermanReason *
 	if (*reason != SHERMAN_REASON_NONE)
 		return SHERMAN_BROKEN;
 
+	if (RecoveryInProgress())
+		return determine_on_standby(meta, reason);
 	/* Whose it is is about to be decided. */
 	if (sherman_shared->local.take_over != SHERMAN_TAKE_OVER_NOT)
 		return SHERMAN_ATTACHING;

@@ -55,7 +55,9 @@ static struct
 	TreeClient *client;			/* NULL: not opened yet */
 	NodeConnection node[TREE_MAX_NODES];
 	int			positions;		/* of those below, this process has asked for a connection to some */
-	bool		launcher;		/* this process is the launcher */
+	bool		launcher;		/* this process is the launcher, or the reader's */
+	bool		reader;			/* `client` only reads, what the primary of this standby has */
+	TreeWalLimits limits;		/* then: what WAL positions prove, as far as this server has replayed */
 	void		(*before_close) (void); /* gives up what refers to the client; NULL: there is nothing */
 	uint64		wait_began;		/* of the present wait for a memory node, in microseconds */
 	uint64		wait_ended;		/* of its last sleep; 0 = it is over */
@@ -243,14 +245,14 @@ sherman_fabric_options(FabricOptions *options, uint32 incarnation)
 	options->operation_timeout_ms = (uint32_t) patience;
 	options->connect_timeout_ms = (uint32_t) patience;
 	options->wait = wait_hook;
-	options->cluster[0] = sherman_shared->local.cluster[0];
-	options->cluster[1] = sherman_shared->local.cluster[1];
+	options->reader = sherman_is_reading_standby();
+	memcpy(options->cluster, options->reader ? sherman_shared->followed : sherman_shared->local.cluster, sizeof(options->cluster));
 	options->incarnation = incarnation;
 	strlcpy(connection.key_file, sherman_key_file, sizeof(connection.key_file));
 	options->key_file = connection.key_file[0] != '\0' ? connection.key_file : NULL;
 	options->tls = connection.tls;
 	/* The launcher has to reach memory nodes whatever the workers do. */
-	options->proxy = connection.launcher ? NULL : sherman_connection_proxy(sleep_for_worker);
+	options->proxy = connection.launcher || options->reader ? NULL : sherman_connection_proxy(sleep_for_worker);
 }
 
 void
@@ -302,12 +304,13 @@ connect_known(NodeConnection *mine, const ShermanNode *known)
 		mine->status = connect_address(mine->fabric, known->address, &options, &endpoint);
 		sherman_crash_point("connect", false);
 	}
-	if (mine->status == FABRIC_OK && fabric_capabilities(endpoint)->node_uuid[0] == known->memory[0])
+	if (mine->status == FABRIC_OK && fabric_capabilities(endpoint)->node_uuid[0] == known->memory[0] &&
+		(!options.reader || fabric_capabilities(endpoint)->incarnation == known->incarnation))
 		return endpoint;
 	if (mine->status == FABRIC_OK)
 	{
 		mine->status = FABRIC_FENCED;
-		strlcpy(mine->failure, "its memory is new", sizeof(mine->failure));
+		strlcpy(mine->failure, options.reader ? "the primary has attached anew" : "its memory is new", sizeof(mine->failure));
 	}
 	else
 		sherman_describe_failure(mine->failure, mine->status, mine->fabric);
@@ -351,6 +354,7 @@ connect_node(void *argument, uint32_t position, char *detail)
 		{
 			pg_atomic_write_u32(&sherman_shared->node[position].suspected, SHERMAN_SUSPECTED);
 			sherman_wake_launcher();
+			sherman_wake_reader();
 		}
 		return NULL;
 	}
@@ -493,6 +497,18 @@ sherman_connection_if_open(void)
 	return connection.client;
 }
 
+bool
+sherman_connection_is_reader(void)
+{
+	return connection.client != NULL && connection.reader;
+}
+
+void
+sherman_connection_set_limits(const TreeWalLimits *limits)
+{
+	connection.limits = *limits;
+}
+
 uint64
 sherman_connection_waited_us(void)
 {
@@ -520,8 +536,9 @@ sherman_connection_client(void)
 
 	if (likely(connection.client != NULL) || sherman_shared == NULL || MyProc == NULL)
 		return connection.client;
+	connection.reader = options.reader = RecoveryInProgress();
 	options.slot = compat_proc_number();
-	options.ends = &sherman_shared->ends;
+	options.ends = options.reader ? &connection.limits : &sherman_shared->ends;
 	caller = MemoryContextSwitchTo(TopMemoryContext);
 	if (tree_client_open(&options, &connection.client) != TREE_OK)
 		connection.client = NULL;
@@ -573,6 +590,12 @@ sherman_connection_end_transaction(void)
 	/* An error may have jumped out of the tree. */
 	tree_client_rest(connection.client);
 	(void) sherman_connection_trouble();
+	/* A standby that was promoted changes its indexes, too. */
+	if (unlikely(connection.reader) && !RecoveryInProgress())
+	{
+		sherman_connection_close();
+		return;
+	}
 	sherman_connection_refresh();
 	for (int i = 0; i < connection.positions; i++)
 	{

@@ -41,6 +41,10 @@ extern uint32 sherman_connection_trouble(void);
 extern TreeClient *sherman_connection_client(void);
 /* The same, but it is not made; NULL: there is none yet. */
 extern TreeClient *sherman_connection_if_open(void);
+/* Whether it was opened on a standby, and only reads: until the end of the transaction in which that is promoted. */
+extern bool sherman_connection_is_reader(void);
+/* What WAL positions prove to it; no call of the tree is in progress. */
+extern void sherman_connection_set_limits(const TreeWalLimits *limits);
 /* How long this process slept for memory nodes while sherman_traffic_measured was set, in microseconds. */
 extern uint64 sherman_connection_waited_us(void);
 extern void sherman_connection_close(void);

@@ -225,6 +225,7 @@ sherman_node_lost(int position)
 		return;
 	tell();
 	sherman_wake_launcher();
+	sherman_wake_reader();
 }
 
 void

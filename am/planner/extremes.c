@@ -391,6 +391,9 @@ relation_stats(PlannerInfo *root, RangeTblEntry *entry, AttrNumber number, Varia
 
 	if (previous_stats != NULL && previous_stats(root, entry, number, data))
 		return true;
+	/* A standby's scans are for snapshots that see what it has replayed. */
+	if (RecoveryInProgress())
+		return false;
 	/* Of a subquery's columns the relation is the subquery. */
 	if (entry->rtekind != RTE_RELATION || entry->inh || number <= 0 || column.rel == NULL ||
 		column.rel->relid >= (Index) root->simple_rel_array_size || root->simple_rel_array[column.rel->relid] != column.rel ||

@@ -45,7 +45,7 @@ sherman_kill_flush(ShermanKills *kills, Relation relation, const ShermanIndex *i
 	TreeStatus	status;
 
 	kills->count = 0;
-	if (count == 0 || index->state != SHERMAN_OK || !sherman_index_is_mutated(index))
+	if (count == 0 || sherman_connection_is_reader() || index->state != SHERMAN_OK || !sherman_index_is_mutated(index))
 		return;
 	if (sherman_standbys_may_read(relation))
 		sherman_note_dead_now(relation);

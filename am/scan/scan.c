@@ -323,6 +323,8 @@ read_batch(IndexScanDesc scan)
 	CHECK_FOR_INTERRUPTS();
 	sherman_index_recheck_for(state->index, scan->indexRelation, state->of_key);
 	status = next_batch(scan);
+	if (unlikely(state->standby))
+		scan_standby_read(scan, status == TREE_OK ? state->batch : NULL);
 	if (state->search || state->span != NULL)
 		count_search(scan, status == TREE_OK ? state->batch : NULL);
 	if (status == TREE_OK)
@@ -393,6 +395,8 @@ step_in_batch(IndexScanDesc scan, int step)
 		state->position = rest && step > 0 ? state->batch->count : state->position + step;
 		if (state->position < 0 || state->position >= state->batch->count)
 			return false;
+		if (unlikely(state->beyond) && state->batch->entries[state->position].block >= state->blocks)
+			continue;
 		if (!state->tests || position_passes(scan, &rest))
 			return true;
 	}
@@ -436,7 +440,7 @@ wait_healed(IndexScanDesc scan)
 	ShermanScan *state = scan->opaque;
 
 	/* What other participants have read of a parallel scan does not come again. */
-	if (state->waited || scan->parallel_scan != NULL)
+	if (state->waited || state->standby || scan->parallel_scan != NULL)
 		sherman_report_doubt(scan->indexRelation);
 	unverified_rows_pause(state->rows);
 	sherman_heal_wait(scan->indexRelation);
@@ -650,7 +654,7 @@ sherman_gettuple(IndexScanDesc scan, ScanDirection direction)
 	scan->xs_recheck = false;
 	/* The short way from an entry to the next one in its batch. */
 	if (likely(state->batch != NULL && state->batch_direction == direction && !scan->kill_prior_tuple &&
-			   !state->tests && state->position + 1 < state->batch->count && !state->barrier))
+			   !state->tests && !state->beyond && state->position + 1 < state->batch->count && !state->barrier))
 	{
 		state->position++;
 		if (likely(return_entry(scan, direction)))

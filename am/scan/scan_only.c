@@ -40,6 +40,7 @@
 #include "am/nodes/nodes.h"
 #include "am/scan/scan.h"
 #include "am/scan/scan_only.h"
+#include "am/standby/standby.h"
 
 ScanOnly *
 scan_only_make(MemoryContext context)
@@ -108,6 +109,12 @@ judge_batch(ScanOnly *only, IndexScanDesc scan, ShermanIndex *index, TreeScan *t
 	if (!IsMVCCSnapshot(scan->xs_snapshot))
 	{
 		memset(only->truthful, true, sizeof(only->truthful));
+		return;
+	}
+	/* On a standby the map may not know yet of rows that the leaf has entries of. */
+	if (unlikely(sherman_connection_is_reader()) && !standby_has_replayed(&batch->wal))
+	{
+		memset(only->truthful, false, sizeof(only->truthful));
 		return;
 	}
 	/* The map is read without a lock: not before the leaf, and not behind its generation. */
@@ -214,7 +221,9 @@ scan_only_return(ScanOnly *only, IndexScanDesc scan, ShermanIndex *index, TreeSc
 	if (!only->truthful[position] && !row_is_visible(only, scan, dead))
 		return false;
 	status = sherman_batch_key(index, scan->indexRelation, tree_scan, batch, position, &key);
-	/* Removed meanwhile: VACUUM found its row dead to every snapshot. */
+	/* Removed meanwhile: VACUUM found its row dead to every snapshot, of a standby once that is replayed. */
+	if (unlikely(sherman_connection_is_reader()) && status == TREE_NOT_FOUND)
+		standby_believe(index, scan->indexRelation);
 	if (status == TREE_NOT_FOUND)
 		return false;
 	if (status != TREE_OK)

@@ -140,7 +140,10 @@ scan_begin(IndexScanDesc scan, ScanDirection direction, int leaves_ahead)
 	state->place.valid = false;
 	if (!scan_open_index(scan))
 		return false;
-	if (scan->xs_snapshot != InvalidSnapshot && !IsMVCCSnapshot(scan->xs_snapshot))
+	state->standby = sherman_connection_is_reader();
+	if (unlikely(state->standby))
+		scan_standby_begin(scan);
+	else if (scan->xs_snapshot != InvalidSnapshot && !IsMVCCSnapshot(scan->xs_snapshot))
 		scan_hold_barrier(scan);
 	state->begun = scan_keys_begin(state->keys, direction);
 	if (state->begun)

@@ -8,6 +8,7 @@
 
 #include "am/nodes/nodes.h"
 #include "am/scan/scan_state.h"
+#include "am/standby/standby.h"
 
 /* The key of a batch's entry. False: it was removed meanwhile, and with it its image. */
 bool
@@ -18,6 +19,9 @@ scan_batch_key(IndexScanDesc scan, int position, TreeKey *key)
 
 	if (status != TREE_OK && status != TREE_NOT_FOUND)
 		scan_report_status(scan, status);
+	/* It was removed since the batch was read: its row is none that the snapshot sees, once that is replayed. */
+	if (unlikely(state->standby) && status == TREE_NOT_FOUND)
+		standby_believe(state->index, scan->indexRelation);
 	return status == TREE_OK;
 }
 

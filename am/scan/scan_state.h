@@ -66,6 +66,9 @@ typedef struct ShermanScan
 	bool		search;			/* a seek was made, and is not counted as a search yet */
 	uint64		leaf;			/* as in ScanSkip, of the batch read last */
 	uint64		right;
+	bool		standby;		/* this server is a hot standby, or was when the transaction began */
+	BlockNumber blocks;			/* then: of the table, when the scan began; entries beyond are of rows that are not there yet */
+	bool		beyond;			/* the batch at hand has such entries */
 	bool		tests;			/* entries of the batch are tested, one by one */
 	bool		waited;			/* for the healer, which has verified all leaves */
 	ShermanTraffic traffic;		/* as far as it was measured */
@@ -123,5 +126,12 @@ extern bool scan_return_announced(IndexScanDesc scan);
 
 /* Whether the row of the current entry is there for a dirty snapshot. The barrier is let go of where it may be. */
 extern bool scan_dirty_row_is_there(IndexScanDesc scan);
+
+/* ---- scan_standby.c ---- */
+
+/* On a hot standby: a (re)scan begins; its index is open. */
+extern void scan_standby_begin(IndexScanDesc scan);
+/* The same behind each read of the tree, before anything of it is used.  NULL: it brought no batch. */
+extern void scan_standby_read(IndexScanDesc scan, const TreeBatch *batch);
 
 #endif							/* SHERMAN_SCAN_STATE_H */

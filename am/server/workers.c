@@ -32,6 +32,7 @@
 #include "am/nodes/nodes.h"
 #include "am/recovery/recovery.h"
 #include "am/server/server.h"
+#include "am/standby/standby.h"
 
 /* Seconds until a worker that failed is started again; after a crash of the server it starts at once. */
 #define RESTART_S 5
@@ -84,6 +85,7 @@ sherman_register_workers(void)
 	strlcpy(worker.bgw_name, "sherman launcher", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "sherman launcher", BGW_MAXLEN);
 	RegisterBackgroundWorker(&worker);
+	reader_register();
 	sherman_register_connection_workers();
 }
 
@@ -404,6 +406,11 @@ sherman_launcher_main(Datum argument)
 			long		schedule = LONG_MAX;
 			long		gone;
 
+			if (!reader_end())
+			{
+				launcher_sleep(POLL_MS);
+				continue;
+			}
 			sherman_forget_round();
 			sherman_wal_end_round();
 			if (sherman_take_over_round())

@@ -86,7 +86,7 @@ phase_name(ShermanPhase phase)
 		[SHERMAN_PHASE_AWAY] = "unreachable",
 	};
 
-	return RecoveryInProgress() ? "hidden" : names[phase];
+	return RecoveryInProgress() && !sherman_is_reading_standby() ? "hidden" : names[phase];
 }
 
 static void
@@ -126,7 +126,7 @@ ask_node(int position, Datum *values, bool *nulls)
 static const char *
 why_not_attached(const ShermanListedNode *listed, ShermanPhase phase)
 {
-	if (RecoveryInProgress())
+	if (RecoveryInProgress() && !sherman_is_reading_standby())
 		return "this server is in recovery";
 	if (phase == SHERMAN_PHASE_ATTACHED)
 		return sherman_shared->embedded && sherman_list_awaits_restart(sherman_memory_node_list) ?

@@ -1,0 +1,174 @@
+/*
+ * replay.c
+ *		On a hot standby: whether what was read of a tree may be believed.
+ *
+ * The tree is the primary's, as it is now; the table is as old as what was replayed.  What the tree has beyond the table does no harm: an
+ * entry's TID leads to nothing, or to a row that the snapshot does not see, or, if the TID had another row before, only once that was
+ * removed from the tree.  What the tree lacks would: an entry that was removed, whose row a snapshot of this server still sees.  The
+ * primary notes in the tree's record, before it removes anything, up to where in the WAL there is evidence for it; and replaying so far
+ * ends all queries here that see what was removed (am/index/removal.c).  So: read the leaf; then read the record; then wait until so much
+ * is replayed.  A query that is still there by then sees nothing of what is lacking.
+ *
+ * The record also names the run of the primary that has changed the tree last.  Until this server has replayed the beginning of that run
+ * it does not know which leaves a crash before it has left in doubt, nor whether it is its own primary that runs.
+ */
+#include "am/base/sherman.h"
+
+#include "access/xlog.h"
+#include "access/xlogrecovery.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "storage/standby.h"
+#include "utils/timestamp.h"
+
+#include "am/base/compat.h"
+#include "am/base/shared.h"
+#include "am/nodes/nodes.h"
+#include "am/recovery/recovery.h"
+#include "am/standby/standby.h"
+
+/* Between two looks at what was replayed: the first wait, and the longest. */
+#define FIRST_LOOK_MS 1
+#define LAST_LOOK_MS 16
+
+/* The primary's history as this process has seen it last. */
+static struct
+{
+	bool		known;
+	XLogRecPtr	looked_at;		/* what was replayed before the look */
+	uint32		epoch;			/* the primary's run */
+	uint64		nonce;
+}			history;
+
+/*
+ * Looks at the page of history, if anything was replayed since the last look.
+ */
+static void
+look_at_history(void)
+{
+	XLogRecPtr	replayed = GetXLogReplayRecPtr(NULL);
+	ShermanHistory page;
+	XLogRecPtr	end;
+	ShermanLocal local;
+	TreeWalLimits limits;
+
+	if (history.known && history.looked_at == replayed)
+		return;
+	history.known = sherman_history_read(&page, &end) && page.system_identifier == GetSystemIdentifier();
+	history.looked_at = replayed;
+	if (!history.known || (history.epoch == page.epoch && history.nonce == page.nonce))
+		return;
+	history.epoch = page.epoch;
+	history.nonce = page.nonce;
+	memset(&local, 0, sizeof(local));
+	sherman_history_adopt(&page, &local);
+	sherman_epoch_limits(&local, &limits);
+	sherman_connection_set_limits(&limits);
+}
+
+static bool
+is_replayed(XLogRecPtr end)
+{
+	return GetXLogReplayRecPtr(NULL) >= end;
+}
+
+bool
+standby_has_replayed(const TreeWalPosition *wal)
+{
+	return history.known && (wal->epoch < history.epoch || (wal->epoch == history.epoch && is_replayed(wal->lsn)));
+}
+
+void
+standby_begin(void)
+{
+	look_at_history();
+}
+
+/*
+ * Whether it was in a run of the primary that this server knows of that the tree was changed last.
+ */
+static bool
+run_is_known(ShermanIndex *index, Relation relation, const TreeRecord *record)
+{
+	const ShermanMetaPage *meta = &index->meta;
+	ShermanMetaPage now;
+
+	if (record->nonce == history.nonce || record->nonce == meta->nonce_current || record->nonce == meta->nonce_previous)
+		return true;
+	/* It may have been replayed since the index was opened. */
+	return sherman_metapage_read(relation, &now) && now.tree == meta->tree &&
+		(record->nonce == now.nonce_current || record->nonce == now.nonce_previous);
+}
+
+/*
+ * Whether this server has replayed all that the record tells of.
+ */
+static bool
+record_is_replayed(ShermanIndex *index, Relation relation, const TreeRecord *record)
+{
+	look_at_history();
+	if (!history.known || !run_is_known(index, relation, record))
+		return false;
+	if (record->removal_epoch == history.epoch)
+		return is_replayed(record->removal_lsn);
+	return record->removal_epoch < history.epoch;
+}
+
+static _Noreturn void
+report_conflict(Relation relation, const char *why)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("canceling statement due to conflict with recovery"),
+			 errdetail("Index \"%s\" is the primary's, and %s.", RelationGetRelationName(relation), why),
+			 errhint("Run the statement again.")));
+}
+
+/*
+ * Waits a little.  Raises if it was too long: since `began` longer than replay would wait for a query; where that waits for ever, longer
+ * than an operation may take.
+ */
+static void
+wait_a_little(Relation relation, TimestampTz began, long *pause)
+{
+	int			most = max_standby_streaming_delay >= 0 ? max_standby_streaming_delay : sherman_operation_timeout_ms;
+
+	if (!RecoveryInProgress())
+		report_conflict(relation, "this server was promoted");
+	if (GetRecoveryPauseState() != RECOVERY_NOT_PAUSED)
+		report_conflict(relation, "has changed while the replay of WAL is paused here");
+	if (TimestampDifferenceExceeds(began, GetCurrentTimestamp(), most))
+		report_conflict(relation, "rows were removed from it that this server may still see");
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, *pause, sherman_wait_event(SHERMAN_WAIT_REPLAY));
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+	*pause = Min(*pause * 2, LAST_LOOK_MS);
+}
+
+void
+standby_believe(ShermanIndex *index, Relation relation)
+{
+	TimestampTz began = 0;
+	long		pause = FIRST_LOOK_MS;
+	TreeRecord	record;
+	TreeStatus	status;
+
+	if (!RecoveryInProgress())
+		report_conflict(relation, "this server was promoted");
+	status = tree_record_at_home(sherman_connection_client(), index->meta.tree, tree_home(index->meta.root), &record);
+	if (status == TREE_NOT_FOUND)
+		report_conflict(relation, "was dropped or rebuilt there");
+	if (status != TREE_OK)
+		sherman_report_failure(status, relation);
+	if ((record.flags & TREE_RECORD_BROKEN) != 0)
+	{
+		(void) sherman_trees_note(&record);
+		sherman_report_state(ERROR, relation, SHERMAN_BROKEN, SHERMAN_REASON_UNCLEAN);
+	}
+	while (!record_is_replayed(index, relation, &record))
+	{
+		if (began == 0)
+			began = GetCurrentTimestamp();
+		wait_a_little(relation, began, &pause);
+	}
+}

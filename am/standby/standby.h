@@ -1,0 +1,36 @@
+/*
+ * standby.h
+ *		The face of am/standby: a hot standby reads its primary's indexes.
+ */
+#ifndef SHERMAN_AM_STANDBY_H
+#define SHERMAN_AM_STANDBY_H
+
+#include "am/index/index.h"
+
+/* ---- reader.c ---- */
+
+/* In _PG_init(): registers the process, where this server is a standby that is to read. */
+extern void reader_register(void);
+extern PGDLLEXPORT void sherman_reader_main(Datum argument);
+/*
+ * In the launcher, before anything is attached: the server was promoted, and what the reader has attached is to be attached as a primary
+ * does.  False: the reader has not ended yet.
+ */
+extern bool reader_end(void);
+
+/* ---- replay.c ---- */
+
+/* A scan begins; its snapshot was taken before. */
+extern void standby_begin(void);
+/*
+ * Behind each read of the index's tree, before anything of it is used: returns when this server has replayed what the primary did before it
+ * removed anything that the read may lack.  Raises 40001 if that takes too long, or cannot be, and what the call to the memory node raises.
+ */
+extern void standby_believe(ShermanIndex *index, Relation relation);
+/*
+ * Whether all rows that a leaf's entries are of are in the table as this server has it, which the visibility map then knows: by the leaf's
+ * WAL position.
+ */
+extern bool standby_has_replayed(const TreeWalPosition *wal);
+
+#endif							/* SHERMAN_AM_STANDBY_H */

@@ -1,0 +1,109 @@
+
+# A hot standby reads the indexes of its primary at the memory nodes: scans of every kind, beside changes of all kinds on the primary, with replay that is
+# held up, without hot_standby_feedback and with it; a memory node that goes, a primary that crashes, a promotion.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use Msd;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Sherman;
+use Takeover;
+use Test::More;
+
+my @msd = map { Msd->new($_, size => 128, transport => 'tls') } qw(a b);
+my $primary = new_cluster('primary',
+	allows_streaming => 1,
+	conf => "sherman.operation_timeout = 5s\nsherman.attach_timeout = 60s\nsherman.take_over = auto\nsherman.standby_reads = on\n"
+	  . "sherman.memory_nodes = '" . join(', ', map { $_->address } @msd) . "'\n"
+	  . Msd::configuration()
+	  . "wal_keep_size = 512MB\nmax_standby_streaming_delay = 2s\nhot_standby_feedback = off\n");
+
+$primary->safe_psql(
+	'postgres', q{
+	CREATE TABLE rows (id int, word text, part int);
+	INSERT INTO rows SELECT g, md5(g::text), g % 10 FROM generate_series(1, 20000) g;
+	CREATE INDEX rows_id ON rows USING sherman (id);
+	CREATE INDEX rows_word ON rows USING sherman (word);
+	CREATE INDEX rows_part ON rows USING sherman (id) WHERE part = 3;
+	CREATE INDEX rows_upper ON rows USING sherman (upper(word));
+	VACUUM ANALYZE rows;
+});
+$primary->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'base', has_streaming => 1);
+$standby->start;
+wait_noted($primary);
+$primary->wait_for_catchup($standby);
+$standby->poll_query_until('postgres', q{SELECT count(*) = 2 FROM sherman_stat_memory_nodes WHERE state = 'attached'}) or die 'the standby attaches nothing';
+is(state_of($standby, $_), 'ok', "$_ can be read") foreach qw(rows_id rows_word rows_part rows_upper);
+
+# The answers of a query by index and by the table, in one snapshot.
+my @queries = (
+	'SELECT sum(id), count(*) FROM rows WHERE id BETWEEN 100 AND 900',
+	'SELECT id FROM rows WHERE id > 500 ORDER BY id LIMIT 50',
+	'SELECT id FROM rows WHERE id < 15000 ORDER BY id DESC LIMIT 50',
+	'SELECT word FROM rows WHERE id = ANY (ARRAY[5, 500, 5000, 50000, 15001])',
+	q{SELECT count(*), min(id) FROM rows WHERE word BETWEEN '3' AND '5'},
+	q{SELECT id FROM rows WHERE upper(word) = upper(md5('77'))},
+	'SELECT count(id), max(id) FROM rows WHERE part = 3',
+	'SELECT count(*) FROM rows WHERE id > 19000');
+my @ways = (
+	[ 'index', 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off' ],
+	[ 'index only', 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = on' ],
+	[ 'bitmap', 'SET enable_seqscan = off; SET enable_indexscan = off; SET enable_indexonlyscan = off' ],
+	[ 'parallel', 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_index_scan_size = 0; SET min_parallel_table_scan_size = 0' ]);
+
+sub compare
+{
+	my $what = shift;
+	my $bad = '';
+
+	foreach my $way (@ways)
+	{
+		my $text = "BEGIN ISOLATION LEVEL REPEATABLE READ;\n";
+
+		$text .= "RESET ALL; SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; SELECT md5(string_agg(q::text, ' ' ORDER BY q::text)) FROM ($_) q;\nRESET ALL; $way->[1]; SELECT md5(string_agg(q::text, ' ' ORDER BY q::text)) FROM ($_) q;\n"
+		  foreach @queries;
+		my ($status, $out, $error) = $standby->psql('postgres', "SET client_min_messages = error; $text COMMIT");
+		my @lines = split(/\n/, $out);
+
+		$bad .= "$way->[0]: $error\n" if $status != 0;
+		foreach my $i (0 .. $#queries)
+		{
+			my ($table, $index) = @lines[2 * $i, 2 * $i + 1];
+
+			$bad .= "$way->[0]: $queries[$i]\n" if ($table // 'none') ne ($index // 'no answer');
+		}
+	}
+	is($bad, '', $what);
+	return;
+}
+
+ok(uses_index($standby, 'rows_id', 'SELECT * FROM rows WHERE id = 500'), 'the planner chooses it');
+compare('what was built');
+$primary->safe_psql('postgres', "INSERT INTO rows SELECT g, md5(g::text), g % 10 FROM generate_series(20001, 25000) g; UPDATE rows SET part = part + 1 WHERE id % 7 = 0; DELETE FROM rows WHERE id % 11 = 0");
+$primary->wait_for_catchup($standby);
+compare('inserts, updates and deletes');
+$primary->safe_psql('postgres', 'VACUUM rows');
+$primary->wait_for_catchup($standby);
+compare('VACUUM');
+
+# Replay is held up: the tables are old, the trees are not.
+$standby->safe_psql('postgres', 'SELECT pg_wal_replay_pause()');
+$standby->poll_query_until('postgres', q{SELECT pg_get_wal_replay_pause_state() = 'paused'}) or die;
+$primary->safe_psql('postgres', "INSERT INTO rows SELECT g, md5(g::text), g % 10 FROM generate_series(25001, 40000) g; UPDATE rows SET word = md5(word) WHERE id % 5 = 0");
+compare('rows that are not replayed yet are not there');
+$primary->safe_psql('postgres', 'DELETE FROM rows WHERE id % 2 = 0; VACUUM rows; INSERT INTO rows SELECT g, md5(g::text), g % 10 FROM generate_series(40001, 50000) g');
+my ($status, $out, $error) = $standby->psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM rows WHERE id BETWEEN 1 AND 100', extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+like($error, qr/ERROR:  40001: canceling statement due to conflict with recovery\n.*rows_id.*paused/s, 'rows were removed that it may still see: 40001');
+$standby->safe_psql('postgres', 'SELECT pg_wal_replay_resume()');
+$primary->wait_for_catchup($standby);
+compare('and when it goes on, all is there');
+
+$standby->stop;
+$primary->stop;
+done_testing();
