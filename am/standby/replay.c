@@ -17,6 +17,7 @@
 #include "access/xlog.h"
 #include "access/xlogrecovery.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
 #include "storage/latch.h"
 #include "storage/standby.h"
 #include "utils/timestamp.h"
@@ -135,6 +136,9 @@ wait_a_little(Relation relation, TimestampTz began, long *pause)
 
 	if (!RecoveryInProgress())
 		report_conflict(relation, "this server was promoted");
+	/* The row that the query has returned last is in a page that replay waits for, and we for replay. */
+	if (HoldingBufferPinThatDelaysRecovery())
+		report_conflict(relation, "has changed while a page of the table was in use here that is to be pruned");
 	if (GetRecoveryPauseState() != RECOVERY_NOT_PAUSED)
 		report_conflict(relation, "has changed while the replay of WAL is paused here");
 	if (TimestampDifferenceExceeds(began, GetCurrentTimestamp(), most))
