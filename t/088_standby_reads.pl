@@ -104,6 +104,64 @@ $standby->safe_psql('postgres', 'SELECT pg_wal_replay_resume()');
 $primary->wait_for_catchup($standby);
 compare('and when it goes on, all is there');
 
-$standby->stop;
+
+# The primary's catalogs go on, too.
+$primary->safe_psql('postgres', 'REINDEX INDEX rows_id; REINDEX INDEX CONCURRENTLY rows_word; DROP INDEX rows_upper; CREATE INDEX rows_upper ON rows USING sherman (lower(word), part)');
+$primary->wait_for_catchup($standby);
+compare('indexes that were rebuilt, dropped, made');
+$standby->poll_query_until('postgres', q{SELECT bool_and(state = 'ok') FROM sherman_stat_indexes}) or die 'new ones are not read';
+ok(uses_index($standby, 'rows_upper', q{SELECT * FROM rows WHERE lower(word) = 'x'}), 'a new one is used');
+compare('by those that are new');
+
+# A tree that is gone while its index is still there, as far as was replayed.
+$standby->safe_psql('postgres', 'SELECT pg_wal_replay_pause()');
+$standby->poll_query_until('postgres', q{SELECT pg_get_wal_replay_pause_state() = 'paused'}) or die;
+my $trees = trees($primary);
+my $used = $primary->safe_psql('postgres', 'SELECT sum(used_bytes) FROM sherman_stat_memory_nodes');
+$primary->safe_psql('postgres', 'DROP INDEX rows_word; SELECT sherman_collect()');
+$primary->poll_query_until('postgres', "SELECT sum(used_bytes) < $used FROM sherman_stat_memory_nodes") or die 'the tree stays';
+($status, $out, $error) = $standby->psql('postgres', q{SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM rows WHERE word > 'f'}, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+like($error, qr/ERROR:  40001: canceling statement due to conflict with recovery\n.*rows_word.*dropped or rebuilt/s, 'a tree that is gone: 40001');
+$standby->safe_psql('postgres', 'SELECT pg_wal_replay_resume()');
+$primary->wait_for_catchup($standby);
+compare('and then the index is gone, too');
+
+# A memory node that is away, and comes back.
+$msd[0]->crash;
+$standby->poll_query_until('postgres', q{SELECT bool_and(state = 'unreachable') FROM sherman_stat_indexes}) or die 'the standby takes no notice';
+compare('a memory node is away: what is not to be had is not used');
+$msd[0]->start;
+$standby->poll_query_until('postgres', q{SELECT count(*) = 2 FROM sherman_stat_memory_nodes WHERE state = 'attached'}) or die 'it is not read again';
+wait_attached($primary);
+compare('it is back');
+
+# The primary crashes: its sessions, then all of it.  What it had not written to its WAL is in the trees still.
+$primary->safe_psql('postgres', "SET synchronous_commit = off; INSERT INTO rows SELECT g, md5(g::text), g % 10 FROM generate_series(60001, 62000) g");
+$primary->stop('immediate');
+$primary->start;
+wait_attached($primary);
+$primary->safe_psql('postgres', "INSERT INTO rows SELECT g, 'later', g % 10 FROM generate_series(62001, 66000) g; DELETE FROM rows WHERE id % 13 = 0; VACUUM rows");
+$primary->wait_for_catchup($standby);
+$standby->poll_query_until('postgres', q{SELECT count(*) = 2 FROM sherman_stat_memory_nodes WHERE state = 'attached'}) or die 'they are not read again';
+compare('the primary has crashed, and goes on');
+$standby->restart;
+$standby->poll_query_until('postgres', q{SELECT count(*) = 2 FROM sherman_stat_memory_nodes WHERE state = 'attached'}) or die 'they are not read again';
+compare('the standby was restarted');
+
+# It is promoted: what it has read it now has, and changes.
+my $session = $standby->background_psql('postgres', on_error_stop => 0);
+$session->query_safe('SET enable_seqscan = off');
+is($session->query_safe('SELECT count(*) FROM rows WHERE id BETWEEN 62001 AND 62020'), '19', 'a session reads');
+wait_noted($primary);
+$primary->wait_for_catchup($standby);
 $primary->stop;
+$standby->promote;
+wait_attached($standby);
+is($session->query_safe('INSERT INTO rows SELECT 70001, md5(\'x\'), 3; SELECT count(*) FROM rows WHERE id BETWEEN 62001 AND 62020 OR id = 70001'), '20', 'and changes rows when the server was promoted');
+$session->quit;
+isnt(state_of($standby, 'rows_id'), 'broken', 'the index is this server\'s now');
+compare('what is read by the new primary');
+is(check_index($standby, $_), '0', "$_ is whole") foreach qw(rows_id rows_part rows_upper);
+unlike(slurp_file($standby->logfile), qr/PANIC|TRAP|terminated by signal/, 'nothing has crashed');
+$standby->stop;
 done_testing();

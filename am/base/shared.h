@@ -221,6 +221,7 @@ typedef struct ShermanShared
 	pid_t		reader_pid;		/* of the process that does that, 0 = there is none */
 	Latch	   *reader_latch;
 	uint64		followed[2];	/* the primary's identity at memory nodes */
+	pg_atomic_uint32 trees_wanted;	/* 1: a session has met an index whose tree the table of trees lacks */
 
 	/* Memory nodes that are to be forgotten */
 	pg_atomic_uint32 forget;	/* bit per position: sessions ask for it */

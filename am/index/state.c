@@ -274,7 +274,14 @@ determine_on_standby(const ShermanMetaPage *meta, ShermanReason *reason)
 	if (sherman_node_phase((int) home) != SHERMAN_PHASE_ATTACHED)
 		return SHERMAN_UNREACHABLE;
 	state = determine_by_node((int) home, meta->incarnations[home][0], reason);
-	if (sherman_trees_find(meta->tree, &entry) && (entry.flags & TREE_RECORD_BROKEN) != 0)
+	/* It is new, and where it lies is not known yet; or it is gone, which is not replayed yet. */
+	if (state == SHERMAN_OK && !sherman_trees_find(meta->tree, &entry))
+	{
+		if (pg_atomic_exchange_u32(&sherman_shared->trees_wanted, 1) == 0)
+			sherman_wake_reader();
+		return SHERMAN_UNREACHABLE;
+	}
+	if ((entry.flags & TREE_RECORD_BROKEN) != 0)
 	{
 		*reason = SHERMAN_REASON_UNCLEAN;
 		return SHERMAN_BROKEN;

@@ -105,6 +105,7 @@ initialize_shared(ShermanShared *shared)
 	pg_atomic_init_u32(&shared->rebuild_all, SHERMAN_REBUILD_ALL_NOT);
 	pg_atomic_init_u64(&shared->dead_horizon, 0);
 	pg_atomic_init_u32(&shared->standby_reads, 0);
+	pg_atomic_init_u32(&shared->trees_wanted, 0);
 	ConditionVariableInit(&shared->changed);
 	for (int i = 0; i < SHERMAN_HEALS_SHOWN; i++)
 		initialize_shown(&shared->heal[i]);

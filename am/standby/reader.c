@@ -82,7 +82,7 @@ position_of(const ShermanHistory *history, const uint64 *uuid)
 	return -1;
 }
 
-/* Fills the table of trees, which the planner knows them by. */
+/* Brings the table of trees up to date, which the planner knows them by. */
 static TreeStatus
 list_trees(TreeClient *client, int position)
 {
@@ -90,7 +90,6 @@ list_trees(TreeClient *client, int position)
 	TreeRecord	record;
 	TreeStatus	status;
 
-	sherman_trees_clear(position);
 	while ((status = tree_record_list(client, position, &place, &record)) == TREE_OK)
 	{
 		if (!sherman_trees_note(&record))
@@ -144,6 +143,7 @@ admit(int position, uint64 member)
 	tree_forget_cached(sherman_tree_shared);
 	tree_node_leaves_at_hand(sherman_tree_shared, position, true);
 	tree_node_open(client, position, member);
+	sherman_trees_clear(position);
 	status = list_trees(client, position);
 	if (status != TREE_OK)
 	{
@@ -248,6 +248,27 @@ follow(const ShermanHistory *history)
 	sherman_invalidate_plans();
 }
 
+/*
+ * Looks for trees that sessions have met and the table lacks: once in a round, as some of them are gone.
+ */
+static void
+look_for_trees(void)
+{
+	if (pg_atomic_exchange_u32(&sherman_shared->trees_wanted, 0) == 0)
+		return;
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		TreeClient *client = sherman_connection_client();
+
+		if (sherman_node_phase(i) != SHERMAN_PHASE_ATTACHED)
+			continue;
+		if (list_trees(client, i) != TREE_OK)
+			(void) tree_client_trouble(client);
+	}
+	sherman_state_changed();
+	sherman_invalidate_plans();
+}
+
 static void
 round_of_reader(void)
 {
@@ -256,6 +277,7 @@ round_of_reader(void)
 	if (!read_history(&history))
 		return;
 	follow(&history);
+	look_for_trees();
 	for (int i = 0; i < sherman_shared->listed_count && !ShutdownRequestPending; i++)
 	{
 		ShermanListedNode *listed = &sherman_shared->listed[i];
