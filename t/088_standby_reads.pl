@@ -17,7 +17,7 @@ use Test::More;
 my @msd = map { Msd->new($_, size => 128, transport => 'tls') } qw(a b);
 my $primary = new_cluster('primary',
 	allows_streaming => 1,
-	conf => "sherman.operation_timeout = 5s\nsherman.attach_timeout = 60s\nsherman.take_over = auto\nsherman.standby_reads = on\n"
+	conf => "sherman.operation_timeout = 5s\nsherman.attach_timeout = 60s\nsherman.take_over = auto\n"
 	  . "sherman.memory_nodes = '" . join(', ', map { $_->address } @msd) . "'\n"
 	  . Msd::configuration()
 	  . "wal_keep_size = 512MB\nmax_standby_streaming_delay = 2s\nhot_standby_feedback = off\n");
@@ -25,7 +25,7 @@ my $primary = new_cluster('primary',
 $primary->safe_psql(
 	'postgres', q{
 	CREATE TABLE rows (id int, word text, part int);
-	INSERT INTO rows SELECT g, md5(g::text), g % 10 FROM generate_series(1, 20000) g;
+	INSERT INTO rows SELECT g, md5(g::text), g % 10 FROM generate_series(1, 6000) g;
 	CREATE INDEX rows_id ON rows USING sherman (id);
 	CREATE INDEX rows_word ON rows USING sherman (word);
 	CREATE INDEX rows_part ON rows USING sherman (id) WHERE part = 3;
@@ -45,12 +45,12 @@ is(state_of($standby, $_), 'ok', "$_ can be read") foreach qw(rows_id rows_word 
 my @queries = (
 	'SELECT sum(id), count(*) FROM rows WHERE id BETWEEN 100 AND 900',
 	'SELECT id FROM rows WHERE id > 500 ORDER BY id LIMIT 50',
-	'SELECT id FROM rows WHERE id < 15000 ORDER BY id DESC LIMIT 50',
-	'SELECT word FROM rows WHERE id = ANY (ARRAY[5, 500, 5000, 50000, 15001])',
+	'SELECT id FROM rows WHERE id < 5000 ORDER BY id DESC LIMIT 50',
+	'SELECT word FROM rows WHERE id = ANY (ARRAY[5, 500, 5000, 50000, 8001])',
 	q{SELECT count(*), min(id) FROM rows WHERE word BETWEEN '3' AND '5'},
 	q{SELECT id FROM rows WHERE upper(word) = upper(md5('77'))},
 	'SELECT count(id), max(id) FROM rows WHERE part = 3',
-	'SELECT count(*) FROM rows WHERE id > 19000');
+	'SELECT count(*) FROM rows WHERE id > 5000');
 my @ways = (
 	[ 'index', 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off' ],
 	[ 'index only', 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = on' ],
@@ -85,7 +85,7 @@ sub compare
 
 ok(uses_index($standby, 'rows_id', 'SELECT * FROM rows WHERE id = 500'), 'the planner chooses it');
 compare('what was built');
-$primary->safe_psql('postgres', "INSERT INTO rows SELECT g, md5(g::text), g % 10 FROM generate_series(20001, 25000) g; UPDATE rows SET part = part + 1 WHERE id % 7 = 0; DELETE FROM rows WHERE id % 11 = 0");
+$primary->safe_psql('postgres', "INSERT INTO rows SELECT g, md5(g::text), g % 10 FROM generate_series(6001, 8000) g; UPDATE rows SET part = part + 1 WHERE id % 7 = 0; DELETE FROM rows WHERE id % 11 = 0");
 $primary->wait_for_catchup($standby);
 compare('inserts, updates and deletes');
 $primary->safe_psql('postgres', 'VACUUM rows');
@@ -95,12 +95,13 @@ compare('VACUUM');
 # Replay is held up: the tables are old, the trees are not.
 $standby->safe_psql('postgres', 'SELECT pg_wal_replay_pause()');
 $standby->poll_query_until('postgres', q{SELECT pg_get_wal_replay_pause_state() = 'paused'}) or die;
-$primary->safe_psql('postgres', "INSERT INTO rows SELECT g, md5(g::text), g % 10 FROM generate_series(25001, 40000) g; UPDATE rows SET word = md5(word) WHERE id % 5 = 0");
+$primary->safe_psql('postgres', "INSERT INTO rows SELECT g, md5(g::text), g % 10 FROM generate_series(8001, 12000) g; UPDATE rows SET word = md5(word) WHERE id % 5 = 0");
 compare('rows that are not replayed yet are not there');
-$primary->safe_psql('postgres', 'DELETE FROM rows WHERE id % 2 = 0; VACUUM rows; INSERT INTO rows SELECT g, md5(g::text), g % 10 FROM generate_series(40001, 50000) g');
+$primary->safe_psql('postgres', 'DELETE FROM rows WHERE id % 2 = 0; VACUUM rows; INSERT INTO rows SELECT g, md5(g::text), g % 10 FROM generate_series(12001, 14000) g');
 my ($status, $out, $error) = $standby->psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM rows WHERE id BETWEEN 1 AND 100', extra_params => [ '-v', 'VERBOSITY=verbose' ]);
 like($error, qr/ERROR:  40001: canceling statement due to conflict with recovery\n.*rows_id.*paused/s, 'rows were removed that it may still see: 40001');
-$standby->safe_psql('postgres', 'SELECT pg_wal_replay_resume()');
+# It may be canceled itself, by what it lets go on.
+$standby->psql('postgres', 'SELECT pg_wal_replay_resume()');
 $primary->wait_for_catchup($standby);
 compare('and when it goes on, all is there');
 
@@ -122,13 +123,14 @@ $primary->safe_psql('postgres', 'DROP INDEX rows_word; SELECT sherman_collect()'
 $primary->poll_query_until('postgres', "SELECT sum(used_bytes) < $used FROM sherman_stat_memory_nodes") or die 'the tree stays';
 ($status, $out, $error) = $standby->psql('postgres', q{SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM rows WHERE word > 'f'}, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
 like($error, qr/ERROR:  40001: canceling statement due to conflict with recovery\n.*rows_word.*dropped or rebuilt/s, 'a tree that is gone: 40001');
-$standby->safe_psql('postgres', 'SELECT pg_wal_replay_resume()');
+# It may be canceled itself, by what it lets go on.
+$standby->psql('postgres', 'SELECT pg_wal_replay_resume()');
 $primary->wait_for_catchup($standby);
 compare('and then the index is gone, too');
 
 # A memory node that is away, and comes back.
 $msd[0]->crash;
-$standby->poll_query_until('postgres', q{SELECT bool_and(state = 'unreachable') FROM sherman_stat_indexes}) or die 'the standby takes no notice';
+$standby->poll_query_until('postgres', q{SELECT bool_or(state = 'unreachable') FROM sherman_stat_indexes}) or die 'the standby takes no notice';
 compare('a memory node is away: what is not to be had is not used');
 $msd[0]->start;
 $standby->poll_query_until('postgres', q{SELECT count(*) = 2 FROM sherman_stat_memory_nodes WHERE state = 'attached'}) or die 'it is not read again';
@@ -136,11 +138,11 @@ wait_attached($primary);
 compare('it is back');
 
 # The primary crashes: its sessions, then all of it.  What it had not written to its WAL is in the trees still.
-$primary->safe_psql('postgres', "SET synchronous_commit = off; INSERT INTO rows SELECT g, md5(g::text), g % 10 FROM generate_series(60001, 62000) g");
+$primary->safe_psql('postgres', "SET synchronous_commit = off; INSERT INTO rows SELECT g, md5(g::text), g % 10 FROM generate_series(60001, 61000) g");
 $primary->stop('immediate');
 $primary->start;
 wait_attached($primary);
-$primary->safe_psql('postgres', "INSERT INTO rows SELECT g, 'later', g % 10 FROM generate_series(62001, 66000) g; DELETE FROM rows WHERE id % 13 = 0; VACUUM rows");
+$primary->safe_psql('postgres', "INSERT INTO rows SELECT g, 'later', g % 10 FROM generate_series(62001, 64000) g; DELETE FROM rows WHERE id % 13 = 0; VACUUM rows");
 $primary->wait_for_catchup($standby);
 $standby->poll_query_until('postgres', q{SELECT count(*) = 2 FROM sherman_stat_memory_nodes WHERE state = 'attached'}) or die 'they are not read again';
 compare('the primary has crashed, and goes on');

@@ -19,7 +19,7 @@ my $seconds = $ENV{SHERMAN_STANDBY_SECONDS} // 8;
 my @msd = map { Msd->new($_, size => 256, transport => 'tls') } qw(a b);
 my $primary = new_cluster('primary',
 	allows_streaming => 1,
-	conf => "sherman.operation_timeout = 10s\nsherman.attach_timeout = 60s\nsherman.take_over = auto\nsherman.standby_reads = on\n"
+	conf => "sherman.operation_timeout = 10s\nsherman.attach_timeout = 60s\nsherman.take_over = auto\n"
 	  . "sherman.memory_nodes = '" . join(', ', map { $_->address } @msd) . "'\n"
 	  . Msd::configuration()
 	  . "wal_keep_size = 1GB\nmax_standby_streaming_delay = 1s\nhot_standby_feedback = off\nwal_receiver_status_interval = 1s\nlog_min_messages = warning\n");

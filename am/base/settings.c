@@ -52,7 +52,7 @@ int			sherman_on_unavailable = SHERMAN_UNAVAILABLE_ERROR;
 int			sherman_gone_after_s = DEFAULT_GONE_AFTER_S;
 int			sherman_failover_after_ms = DEFAULT_FAILOVER_AFTER_MS;
 int			sherman_take_over_mode = SHERMAN_TAKE_OVER_MANUAL;
-bool		sherman_standby_reads = false;
+bool		sherman_standby_reads = true;
 
 static const struct config_enum_entry on_unavailable_names[] = {
 	{"error", SHERMAN_UNAVAILABLE_ERROR, false},
@@ -256,8 +256,8 @@ sherman_define_settings(void)
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("sherman.standby_reads",
 							 "Whether a hot standby uses the indexes of its primary.",
-							 "It reads them in the memory nodes of \"sherman.memory_nodes\". Off hides them.",
-							 &sherman_standby_reads, false,
+							 "It reads them in the memory nodes of \"sherman.memory_nodes\", by tcp. Off hides them.",
+							 &sherman_standby_reads, true,
 							 PGC_POSTMASTER, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("sherman.heal",
 							 "Heals indexes that were changed before the server ended unclean.",

@@ -39,7 +39,7 @@ reader_register(void)
 	BackgroundWorker worker;
 
 	if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade || !sherman_standby_reads || sherman_embedded ||
-		!sherman_is_standby())
+		!sherman_nodes_are_remote(sherman_memory_node_list) || !sherman_is_standby())
 		return;
 	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
