@@ -18,7 +18,7 @@ use Test::More;
 my %msd = (tcp => Msd->new('a', size => 128, transport => 'tls'), shm => Msd->new('b', size => 128));
 my $node = new_cluster('main',
 	allows_streaming => 1,
-	conf => "sherman.operation_timeout = 5s\nsherman.memory_nodes = '" . $msd{tcp}->address . "'\nsherman.embedded_memory = 0\n" . Msd::configuration()
+	conf => "sherman.operation_timeout = 5s\nsherman.memory_nodes = '" . $msd{tcp}->address . "'\nsherman.embedded_memory = 0\nsherman.standby_reads = off\n" . Msd::configuration()
 	  . "wal_log_hints = on\nwal_keep_size = 512MB\nmax_wal_size = 1GB\n");
 
 # The index is good and whole.
