@@ -114,6 +114,21 @@ $standby->poll_query_until('postgres', q{SELECT bool_and(state = 'ok') FROM sher
 ok(uses_index($standby, 'rows_upper', q{SELECT * FROM rows WHERE lower(word) = 'x'}), 'a new one is used');
 compare('by those that are new');
 
+# Old versions go before a leaf is split, without VACUUM and without a trace in the table: a snapshot that still sees them is told.
+$primary->safe_psql('postgres', 'CREATE TABLE churned (id int, n int); INSERT INTO churned SELECT g, g FROM generate_series(1, 30) g; CREATE INDEX churned_id ON churned USING sherman (id); CREATE INDEX churned_n ON churned USING sherman (n)');
+$primary->wait_for_catchup($standby);
+$standby->poll_query_until('postgres', q{SELECT bool_and(state = 'ok') FROM sherman_stat_indexes}) or die 'new ones are not read';
+my $old = $standby->background_psql('postgres', on_error_stop => 0);
+$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SET enable_seqscan = off');
+is($old->query_safe('SELECT n FROM churned WHERE id = 7'), '7', 'a snapshot sees a row');
+$primary->safe_psql('postgres', join('', map { "UPDATE churned SET n = n + 1;\n" } 1 .. 40));
+cmp_ok($primary->safe_psql('postgres', q{SELECT sum(dead_removals) FROM sherman_stat_indexes WHERE indexrelname = 'churned_id'}), '>', 0, 'old versions go');
+$primary->wait_for_catchup($standby);
+my $answer = eval { $old->query('SELECT n FROM churned WHERE id = 7') } // '';
+like($answer . $old->{stderr} . $@, qr/conflict with recovery|psql|^7$/, 'it gets no answer any more, or the same');
+isnt($answer, '', 'not that there is none') if $old->{stderr} !~ /conflict with recovery/ && $@ eq '';
+eval { $old->quit };
+
 # A tree that is gone while its index is still there, as far as was replayed.
 $standby->safe_psql('postgres', 'SELECT pg_wal_replay_pause()');
 $standby->poll_query_until('postgres', q{SELECT pg_get_wal_replay_pause_state() = 'paused'}) or die;

@@ -254,3 +254,5 @@ mutate cell_live_before_it_is_whole test_cell_writes cells_write_ops \
 	's/ops\[1\] = ops\[0\];(.*)ops\[0\]\.length -= 8;/ops[1] = ops[0];$1ops[1].length = 8;/s; s/ops\[0\]\.offset \+= 8;\n\tops\[0\]\.buffer = node \+ word \+ 1;//'
 mutate new_leaves_of_a_lost_wave_stay test_lost_space leaf_ends \
 	's/leaf->siblings > 0 && leaf->status == TREE_RETRY &&/false \&\&/'
+mutate merged_nodes_do_not_say_so test_reader merge_alone \
+	's/status == TREE_OK \? nodes_disown\(merge\) : status/status/'

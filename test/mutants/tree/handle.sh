@@ -32,3 +32,5 @@ mutate images_outlive_their_node test_leaf_cache tree_node_open \
 	's/\tleaf_cache_forget\(client->shared, node\);\n//'
 mutate left_lock_stays test_nodes tree_node_open \
 	's/lock_node_fenced\(client, node\);//'
+mutate reader_heeds_marks test_reader open.c:tree_open \
+	's/\tt->geometry.ignores_marks = client->options.reader;\n//'
