@@ -38,8 +38,16 @@ $standby->init_from_backup($primary, 'base', has_streaming => 1);
 $standby->start;
 wait_noted($primary);
 $primary->wait_for_catchup($standby);
-$standby->poll_query_until('postgres', q{SELECT count(*) = 2 FROM sherman_stat_memory_nodes WHERE state = 'attached'}) or die 'the standby attaches nothing';
+wait_both($standby);
 is(state_of($standby, $_), 'ok', "$_ can be read") foreach qw(rows_id rows_word rows_part rows_upper);
+
+sub wait_both
+{
+	my $server = shift;
+
+	$server->poll_query_until('postgres', q{SELECT count(*) = 2 FROM sherman_stat_memory_nodes WHERE state = 'attached'}) or die $server->name . ' has not both memory nodes';
+	return;
+}
 
 # The answers of a query by index and by the table, in one snapshot.
 my @queries = (
@@ -148,21 +156,21 @@ $msd[0]->crash;
 $standby->poll_query_until('postgres', q{SELECT bool_or(state = 'unreachable') FROM sherman_stat_indexes}) or die 'the standby takes no notice';
 compare('a memory node is away: what is not to be had is not used');
 $msd[0]->start;
-$standby->poll_query_until('postgres', q{SELECT count(*) = 2 FROM sherman_stat_memory_nodes WHERE state = 'attached'}) or die 'it is not read again';
-wait_attached($primary);
+wait_both($standby);
+wait_both($primary);
 compare('it is back');
 
 # The primary crashes: its sessions, then all of it.  What it had not written to its WAL is in the trees still.
 $primary->safe_psql('postgres', "SET synchronous_commit = off; INSERT INTO rows SELECT g, md5(g::text), g % 10 FROM generate_series(60001, 61000) g");
 $primary->stop('immediate');
 $primary->start;
-wait_attached($primary);
+wait_both($primary);
 $primary->safe_psql('postgres', "INSERT INTO rows SELECT g, 'later', g % 10 FROM generate_series(62001, 64000) g; DELETE FROM rows WHERE id % 13 = 0; VACUUM rows");
 $primary->wait_for_catchup($standby);
-$standby->poll_query_until('postgres', q{SELECT count(*) = 2 FROM sherman_stat_memory_nodes WHERE state = 'attached'}) or die 'they are not read again';
+wait_both($standby);
 compare('the primary has crashed, and goes on');
 $standby->restart;
-$standby->poll_query_until('postgres', q{SELECT count(*) = 2 FROM sherman_stat_memory_nodes WHERE state = 'attached'}) or die 'they are not read again';
+wait_both($standby);
 compare('the standby was restarted');
 
 # It is promoted: what it has read it now has, and changes.
@@ -174,6 +182,7 @@ $primary->wait_for_catchup($standby);
 $primary->stop;
 $standby->promote;
 wait_attached($standby);
+wait_both($standby);
 is($session->query_safe('INSERT INTO rows SELECT 70001, md5(\'x\'), 3; SELECT count(*) FROM rows WHERE id BETWEEN 62001 AND 62020 OR id = 70001'), '20', 'and changes rows when the server was promoted');
 $session->quit;
 isnt(state_of($standby, 'rows_id'), 'broken', 'the index is this server\'s now');

@@ -42,13 +42,6 @@ pair_close(Pair *pair)
 	tree_close(pair->mine);
 }
 
-/* Entries that a scan of the handle's finds; *dead: of them those whose TID is this one. */
-static uint32_t
-count_entries(Tree *tree)
-{
-	return (uint32_t) test_tree_entries(tree);
-}
-
 /* Whether a lookup of the number finds an entry. */
 static bool
 finds(Tree *tree, uint64_t number)
@@ -134,12 +127,12 @@ test_merged(void **state)
 
 	(void) state;
 	pair_open(&pair);
-	assert_int_equal(count_entries(pair.theirs), ENTRIES);
+	assert_int_equal(test_tree_entries(pair.theirs), ENTRIES);
 	require_ok(tree_vacuum_open(pair.mine, &walk));
 	while ((status = tree_vacuum_next(walk, is_of_the_middle, NULL, &counts)) == TREE_OK)
 		;
 	assert_int_equal(status, TREE_END);
-	assert_int_equal(count_entries(pair.theirs), ENTRIES / 2);
+	assert_int_equal(test_tree_entries(pair.theirs), ENTRIES / 2);
 	between.mine = open_tree(&other_client, &pair.record);
 	between.theirs = pair.theirs;
 	between.closed = between.busy = false;
@@ -155,7 +148,7 @@ test_merged(void **state)
 	assert_true(between.looks > 8);
 	tree_merge_close(merge);
 	tree_vacuum_close(walk);
-	assert_int_equal(count_entries(pair.theirs), count_entries(pair.mine));
+	assert_int_equal(test_tree_entries(pair.theirs), test_tree_entries(pair.mine));
 	tree_close(between.mine);
 	pair_close(&pair);
 }
@@ -182,8 +175,8 @@ test_marks(void **state)
 	require_ok(tree_mark_dead(pair.mine, &batch->leaf, dead, batch->count, &wal, &marked));
 	assert_true(marked > 0);
 	tree_scan_close(scan);
-	assert_int_equal(count_entries(pair.mine), ENTRIES - (uint32_t) marked);
-	assert_int_equal(count_entries(pair.theirs), ENTRIES);
+	assert_int_equal(test_tree_entries(pair.mine), ENTRIES - (uint32_t) marked);
+	assert_int_equal(test_tree_entries(pair.theirs), ENTRIES);
 	pair_close(&pair);
 }
 
@@ -198,7 +191,7 @@ test_writes_nothing(void **state)
 
 	(void) state;
 	pair_open(&pair);
-	assert_int_equal(count_entries(pair.theirs), ENTRIES);
+	assert_int_equal(test_tree_entries(pair.theirs), ENTRIES);
 	tree_client_counters(reader->tree, &before);
 	/* Behind its back the owner splits leaves, and its cached parents do not know of it. */
 	for (uint32_t i = 0; i < ENTRIES; i++)
@@ -209,7 +202,13 @@ test_writes_nothing(void **state)
 		if (i % 7 == 0)
 			assert_true(finds(pair.theirs, 2 * i + 1));
 	}
-	assert_int_equal(count_entries(pair.theirs), 2 * ENTRIES);
+	assert_int_equal(test_tree_entries(pair.theirs), 2 * ENTRIES);
+	/* Splits whose separators nobody has posted. */
+	assert_true(walk_root_forgets(pair.mine) > 0);
+	tree_forget_cached(other.instance.shared);
+	assert_int_equal(test_tree_entries(pair.theirs), 2 * ENTRIES);
+	for (uint32_t i = 0; i < 2 * ENTRIES; i += 50)
+		assert_true(finds(pair.theirs, i));
 	tree_client_counters(reader->tree, &after);
 	assert_true(after.right_moves > before.right_moves);
 	assert_int_equal(after.written_bytes, before.written_bytes);
