@@ -235,7 +235,8 @@ test_record(void **state)
 	assert_int_equal(record.removal_lsn, 9);
 	assert_int_equal(record.nonce, 8);
 	assert_int_equal(tree_record_at_home(client.tree, 0, 0, &record), TREE_INVALID);
-	assert_int_equal(tree_record_at_home(client.tree, pair.record.tree, TREE_MAX_NODES, &record), TREE_INVALID);
+	assert_int_equal(tree_record_at_home(client.tree, pair.record.tree, TREE_MAX_NODES, &record),
+	                 TREE_INVALID);
 	require_ok(tree_drop(client.tree, pair.record.tree, tree_home(pair.record.root)));
 	assert_int_equal(tree_record_at_home(client.tree, pair.record.tree, 0, &record), TREE_NOT_FOUND);
 	pair_close(&pair);
@@ -287,8 +288,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_merged),  cmocka_unit_test(test_marks),   cmocka_unit_test(test_writes_nothing),
-		cmocka_unit_test(test_record),  cmocka_unit_test(test_forgets),
+		cmocka_unit_test(test_merged), cmocka_unit_test(test_marks),   cmocka_unit_test(test_writes_nothing),
+		cmocka_unit_test(test_record), cmocka_unit_test(test_forgets),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

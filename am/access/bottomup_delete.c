@@ -66,6 +66,17 @@ is_asked_about(const TreeFullLeaf *leaf, int slot, bool probe)
 	return leaf->entries[slot].duplicate || leaf->entries[slot].remove;
 }
 
+/* The table has said up to which transaction there are deletions among those of the rows that may go: for standbys. */
+static void
+note_deleted(const ShermanIndex *index, TransactionId *deleted, TransactionId said)
+{
+	if (!sherman_standbys_may_read(index->relation))
+		return;
+	sherman_note_dead(said);
+	if (TransactionIdFollows(said, *deleted))
+		*deleted = said;
+}
+
 /*
  * Asks the table about entries that are not marked; flags those that may go, and returns the number of new ones.  `probe`: as
  * btree's bottom-up deletion does: the table looks at a few of its pages, and gives up at the first where nothing may go.  That is
@@ -73,7 +84,7 @@ is_asked_about(const TreeFullLeaf *leaf, int slot, bool probe)
  * would come first as well.  Else on whatever pages; it wants to hear then of one at least that may go.
  */
 static int
-ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe)
+ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe, TransactionId *deleted)
 {
 	TM_IndexDelete tids[TREE_FULL_LEAF_MAX];
 	TM_IndexStatus status[TREE_FULL_LEAF_MAX];
@@ -82,7 +93,6 @@ ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe)
 	};
 	int			cell_bytes = index->meta.cell_bytes;
 	int			removed = 0;
-	TransactionId deleted;
 
 	op.bottomupfreespace = probe ? leaf->count / WANTED_PART * cell_bytes : 0;
 	for (int slot = 0; slot < leaf->count; slot++)
@@ -102,9 +112,7 @@ ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe)
 	}
 	if (op.ndeltids == 0)
 		return 0;
-	deleted = table_index_delete_tuples(index->heap, &op);
-	if (sherman_standbys_may_read(index->relation))
-		sherman_note_dead(deleted);
+	note_deleted(index, deleted, table_index_delete_tuples(index->heap, &op));
 	for (int i = 0; i < op.ndeltids; i++)
 	{
 		const TM_IndexStatus *of = &status[tids[i].id];
@@ -120,7 +128,7 @@ ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe)
  * The same under the scan barrier, which is not waited for: behind it VACUUM waits.
  */
 static int
-ask_table_safely(const ShermanIndex *index, TreeFullLeaf *leaf)
+ask_table_safely(const ShermanIndex *index, TreeFullLeaf *leaf, TransactionId *deleted)
 {
 	uint32		half;
 	int			removed = 0;
@@ -129,10 +137,10 @@ ask_table_safely(const ShermanIndex *index, TreeFullLeaf *leaf)
 		return 0;
 	if (tree_leaf_unchanged(index->tree, &leaf->leaf))
 	{
-		removed = ask_table(index, leaf, true);
+		removed = ask_table(index, leaf, true, deleted);
 		/* Leaves are small, and so are a few pages' shares of one: where there are dead rows all are looked for. */
 		if (removed > 0)
-			removed += ask_table(index, leaf, false);
+			removed += ask_table(index, leaf, false, deleted);
 	}
 	sherman_scan_barrier_leave(index->relation, half);
 	return removed;
@@ -145,19 +153,20 @@ static bool
 delete_from_full_leaf(void *argument, TreeFullLeaf *leaf)
 {
 	ShermanIndex *index = argument;
+	TransactionId deleted = InvalidTransactionId;
 	int			removed = 0;
 	XLogRecPtr	end;
 
 	CHECK_FOR_INTERRUPTS();
 	if (index->churn && leaf->duplicates > 0)
-		removed = ask_table_safely(index, leaf);
+		removed = ask_table_safely(index, leaf, &deleted);
 	if (removed == 0 && leaf->marked == 0)
 		return false;
 	end = evidence_end();
 	/* A mark that another session made may be younger than what is evidence for us. */
 	if (leaf->marked > 0 && leaf->dead_epoch == sherman_epoch() && leaf->dead_lsn > end)
 		end = compat_wal_end();
-	if (!sherman_removal_is_proven(index->relation, index, end))
+	if (!sherman_removal_is_proven(index->relation, index, end, deleted))
 		sherman_prove_removal(index->relation, index, end);
 	return true;
 }

@@ -123,6 +123,19 @@ compat_log_conflict(Relation index, FullTransactionId deleted)
 	return XLogInsert(RM_BTREE_ID, XLOG_BTREE_REUSE_PAGE);
 }
 
+/*
+ * Whether this process takes deletions of a transaction for seen by everybody.
+ */
+static inline bool
+compat_is_removable(GlobalVisState *visible, TransactionId xid)
+{
+#if PG_VERSION_NUM >= 190000
+	return GlobalVisTestIsRemovableXid(visible, xid, true);
+#else
+	return GlobalVisTestIsRemovableXid(visible, xid);
+#endif
+}
+
 /* ---- settings ---- */
 
 /*

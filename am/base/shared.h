@@ -82,6 +82,9 @@ typedef struct ShermanKeyPart
 /* Indexes share the turns of their scan barriers by a hash: so many that two seldom do. */
 #define SHERMAN_BARRIERS 1024
 
+/* Databases share horizons by a hash: those that do tell standbys of more than they have to. */
+#define SHERMAN_HORIZONS 64
+
 /* ShermanNode.suspected */
 typedef enum ShermanSuspicion
 {
@@ -249,10 +252,11 @@ typedef struct ShermanShared
 	pg_atomic_uint32 barrier_turns[SHERMAN_BARRIERS];
 
 	/*
-	 * No row that a scan or the table has called dead to everybody was deleted by a later transaction: FullTransactionId, as far as it was
-	 * noted (removal.c).
+	 * The youngest transaction whose deletions scans and the table have called dead to everybody: FullTransactionId, by a hash of the database
+	 * (removal.c).
 	 */
-	pg_atomic_uint64 dead_horizon;
+	pg_atomic_uint64 dead_horizon[SHERMAN_HORIZONS];
+	uint64		began_at;		/* the last transaction before this run began its epoch, likewise */
 
 	uint64		leaf_cache_bytes;	/* room of the cache of leaves, 0 = there is none */
 	int			slots;

@@ -204,7 +204,7 @@ typedef struct ShermanIndex
 	bool		full_churn;		/* as for this `churn` */
 	TreeWalPosition	proven;			/* tree_removal_proven() was told */
 	XLogRecPtr	proven_end;		/* where the evidence ends, */
-	uint64		proven_horizon;	/* and the dead_horizon that standbys were told of */
+	uint64		proven_horizon;	/* and which transactions' deletions standbys were told of */
 	ShermanExtreme extremes[2]; /* the least and the greatest value */
 } ShermanIndex;
 
@@ -297,16 +297,16 @@ extern void sherman_wal_position_now(TreeWalPosition *wal);
  * went that they follow from (I-P4).
  */
 extern void sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end);
-/* Whether it was made safe for evidence up to `end`, and for all that is taken for dead by now. */
-extern bool sherman_removal_is_proven(Relation relation, const ShermanIndex *index, XLogRecPtr end);
+/* Whether it was made safe for evidence up to `end`, and for rows that were deleted by transactions up to this one. */
+extern bool sherman_removal_is_proven(Relation relation, const ShermanIndex *index, XLogRecPtr end, TransactionId deleted);
 /* Whether a standby may read the index. */
 extern bool sherman_standbys_may_read(Relation index);
 /*
- * This process has learned that rows are dead to everybody, which transactions up to this one have deleted (InvalidTransactionId:
- * nobody has); or of which it knows no more than that.
+ * This process has learned that rows of this database are dead to everybody, which transactions up to this one have deleted
+ * (InvalidTransactionId: nobody has); or rows of this table, of which it knows no more than that.
  */
 extern void sherman_note_dead(TransactionId deleted);
-extern void sherman_note_dead_now(Relation index);
+extern void sherman_note_dead_now(Relation table);
 
 
 /* The index if it is good and at hand without waiting; else NULL.  Raises nothing.  `lazily`: as for a scan. */

@@ -443,6 +443,20 @@ refresh_and_wait(Relation relation, KnownIndex *entry)
 	return open;
 }
 
+/*
+ * The client with which this process has read on a standby is of no use, and no more than that, once the server was promoted.
+ */
+static pg_noinline void
+leave_standby(Relation relation)
+{
+	if (!sherman_connection_leave_standby())
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("canceling statement due to conflict with recovery"),
+				 errdetail("This server was promoted since the transaction read index \"%s\".", RelationGetRelationName(relation)),
+				 errhint("Run the transaction again.")));
+}
+
 static pg_noinline ShermanIndex *
 open_index(Relation relation, bool quiet, bool lazily)
 {
@@ -481,8 +495,11 @@ open_index(Relation relation, bool quiet, bool lazily)
 static inline ShermanIndex *
 find_or_open(Relation index, bool lazily)
 {
-	OpenIndex  *open = recent[RelationGetRelid(index) % RECENT];
+	OpenIndex  *open;
 
+	if (unlikely(sherman_connection_is_reader()))
+		leave_standby(index);
+	open = recent[RelationGetRelid(index) % RECENT];
 	if (likely(open != NULL && open->index.oid == RelationGetRelid(index) && !open->stale &&
 			   open->index.state == SHERMAN_OK && open->index.generation == sherman_generation() &&
 			   compat_file_number(open->storage) == compat_file_number(compat_file(index)) && (lazily || open->connected)))
@@ -561,7 +578,7 @@ sherman_index_quietly(Relation index, bool lazily)
 	ShermanReason reason;
 	ShermanIndex *opened;
 
-	if (sherman_index_state(index, &reason) != SHERMAN_OK)
+	if (sherman_index_state(index, &reason) != SHERMAN_OK || !sherman_connection_leave_standby())
 		return NULL;
 	opened = open_index(index, true, lazily);
 	return opened->state == SHERMAN_OK && opened->tree != NULL ? opened : NULL;

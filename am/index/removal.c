@@ -13,12 +13,17 @@
 
 #include "access/transam.h"
 #include "access/xlog.h"
+#include "miscadmin.h"
 #include "storage/procarray.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 #include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/index/index.h"
+
+/* Up to which transaction this process has told standbys of deletions in its database. */
+static uint64 told = 0;
 
 bool
 sherman_standbys_may_read(Relation index)
@@ -26,44 +31,83 @@ sherman_standbys_may_read(Relation index)
 	return !sherman_embedded && XLogStandbyInfoActive() && RelationNeedsWAL(index);
 }
 
+static pg_atomic_uint64 *
+horizon_of_database(void)
+{
+	return &sherman_shared->dead_horizon[MyDatabaseId % SHERMAN_HORIZONS];
+}
+
 /* A transaction of not long ago, with its epoch. */
-static FullTransactionId
+static uint64
 with_epoch(TransactionId xid)
 {
 	FullTransactionId next = ReadNextFullTransactionId();
 	uint32		epoch = EpochFromFullTransactionId(next);
 
-	return FullTransactionIdFromEpochAndXid(xid > XidFromFullTransactionId(next) ? epoch - 1 : epoch, xid);
+	return U64FromFullTransactionId(FullTransactionIdFromEpochAndXid(xid > XidFromFullTransactionId(next) ? epoch - 1 : epoch, xid));
 }
 
 void
 sherman_note_dead(TransactionId deleted)
 {
-	uint64		noted = pg_atomic_read_u64(&sherman_shared->dead_horizon);
+	pg_atomic_uint64 *horizon = horizon_of_database();
+	uint64		noted = pg_atomic_read_u64(horizon);
 	uint64		mine;
 
 	if (!TransactionIdIsNormal(deleted))
 		return;
-	mine = U64FromFullTransactionId(with_epoch(deleted));
-	while (noted < mine && !pg_atomic_compare_exchange_u64(&sherman_shared->dead_horizon, &noted, mine))
+	mine = with_epoch(deleted);
+	while (noted < mine && !pg_atomic_compare_exchange_u64(horizon, &noted, mine))
 		;
 }
 
+/*
+ * What this process takes for dead goes by horizons that it has found at some time, and which do not go back, while those that are found now
+ * may be older: a standby has come whose queries see more.  So it is asked which is the youngest transaction whose deletions it would
+ * take for dead.
+ */
 void
-sherman_note_dead_now(Relation index)
+sherman_note_dead_now(Relation table)
 {
-	TransactionId oldest = GetOldestNonRemovableTransactionId(index);
+	GlobalVisState *visible = GlobalVisTestFor(table);
+	TransactionId low = GetOldestNonRemovableTransactionId(table);
+	TransactionId high = ReadNextTransactionId();
 
-	TransactionIdRetreat(oldest);
-	sherman_note_dead(oldest);
+	TransactionIdRetreat(low);
+	while ((int32) (high - low) > 1)
+	{
+		TransactionId middle = low + (high - low) / 2;
+
+		if (TransactionIdIsNormal(middle) && compat_is_removable(visible, middle))
+			low = middle;
+		else
+			high = middle;
+	}
+	sherman_note_dead(low);
+}
+
+/*
+ * Tells standbys what has been taken for dead in this database, unless this process has.  Returns where the WAL ends that says so.
+ */
+static XLogRecPtr
+tell_standbys(Relation relation)
+{
+	/* Of marks that were made in an earlier run nobody has noted anything: they are no younger than this one. */
+	uint64		horizon = Max(pg_atomic_read_u64(horizon_of_database()), sherman_shared->began_at);
+
+	if (horizon > told)
+	{
+		(void) compat_log_conflict(relation, FullTransactionIdFromU64(horizon));
+		told = horizon;
+	}
+	return compat_wal_end();
 }
 
 bool
-sherman_removal_is_proven(Relation relation, const ShermanIndex *index, XLogRecPtr end)
+sherman_removal_is_proven(Relation relation, const ShermanIndex *index, XLogRecPtr end, TransactionId deleted)
 {
 	return index->proven.epoch == sherman_epoch() && index->proven_end >= end &&
-		(!sherman_standbys_may_read(relation) ||
-		 pg_atomic_read_u64(&sherman_shared->dead_horizon) <= index->proven_horizon);
+		(!TransactionIdIsNormal(deleted) || !sherman_standbys_may_read(relation) || with_epoch(deleted) <= index->proven_horizon);
 }
 
 void
@@ -75,9 +119,8 @@ sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end)
 	/* What was marked before the WAL came to `end` was noted before, and so is covered by what is told the standbys. */
 	if (standbys)
 	{
-		sherman_note_dead_now(relation);
-		index->proven_horizon = pg_atomic_read_u64(&sherman_shared->dead_horizon);
-		record.removal_lsn = compat_log_conflict(relation, FullTransactionIdFromU64(index->proven_horizon));
+		record.removal_lsn = tell_standbys(relation);
+		index->proven_horizon = told;
 	}
 	sherman_flush_to_standbys(record.removal_lsn);
 	sherman_record_note(index, relation, &record);

@@ -57,6 +57,7 @@ static struct
 	int			positions;		/* of those below, this process has asked for a connection to some */
 	bool		launcher;		/* this process is the launcher, or the reader's */
 	bool		reader;			/* `client` only reads, what the primary of this standby has */
+	bool		read;			/* then: it was used in this transaction */
 	TreeWalLimits limits;		/* then: what WAL positions prove, as far as this server has replayed */
 	void		(*before_close) (void); /* gives up what refers to the client; NULL: there is nothing */
 	uint64		wait_began;		/* of the present wait for a memory node, in microseconds */
@@ -504,6 +505,23 @@ sherman_connection_is_reader(void)
 }
 
 void
+sherman_connection_reads(void)
+{
+	connection.read = true;
+}
+
+bool
+sherman_connection_leave_standby(void)
+{
+	if (!sherman_connection_is_reader() || RecoveryInProgress())
+		return true;
+	if (connection.read)
+		return false;
+	sherman_connection_close();
+	return true;
+}
+
+void
 sherman_connection_set_limits(const TreeWalLimits *limits)
 {
 	connection.limits = *limits;
@@ -590,12 +608,11 @@ sherman_connection_end_transaction(void)
 	/* An error may have jumped out of the tree. */
 	tree_client_rest(connection.client);
 	(void) sherman_connection_trouble();
+	connection.read = false;
 	/* A standby that was promoted changes its indexes, too. */
-	if (unlikely(connection.reader) && !RecoveryInProgress())
-	{
-		sherman_connection_close();
+	(void) sherman_connection_leave_standby();
+	if (connection.client == NULL)
 		return;
-	}
 	sherman_connection_refresh();
 	for (int i = 0; i < connection.positions; i++)
 	{

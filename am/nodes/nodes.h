@@ -43,6 +43,13 @@ extern TreeClient *sherman_connection_client(void);
 extern TreeClient *sherman_connection_if_open(void);
 /* Whether it was opened on a standby, and only reads: until the end of the transaction in which that is promoted. */
 extern bool sherman_connection_is_reader(void);
+/* It is used in this transaction. */
+extern void sherman_connection_reads(void);
+/*
+ * Closes it, if the server was promoted since: from then on this process may change indexes.  False: this transaction has used it, and
+ * must not go on.
+ */
+extern bool sherman_connection_leave_standby(void);
 /* What WAL positions prove to it; no call of the tree is in progress. */
 extern void sherman_connection_set_limits(const TreeWalLimits *limits);
 /* How long this process slept for memory nodes while sherman_traffic_measured was set, in microseconds. */

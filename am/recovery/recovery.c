@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "access/transam.h"
 #include "access/xlog.h"
 #include "catalog/pg_control.h"
 #include "common/controldata_utils.h"
@@ -333,6 +334,7 @@ sherman_recovery_begin(char *failure)
 	if (!local_change(&local, failure))
 		return false;
 	sherman_epoch_limits(&local, &shared->ends);
+	shared->began_at = U64FromFullTransactionId(ReadNextFullTransactionId()) - 1;
 	pg_write_barrier();
 	pg_atomic_write_u32(&shared->epoch, local.epoch);
 	return true;

@@ -37,7 +37,7 @@ sherman_kill_note(ShermanKills *kills, MemoryContext context, const TreeBatch *b
 }
 
 void
-sherman_kill_flush(ShermanKills *kills, Relation relation, const ShermanIndex *index, const TreeBatch *batch)
+sherman_kill_flush(ShermanKills *kills, IndexScanDesc scan, const ShermanIndex *index, const TreeBatch *batch)
 {
 	int			count = kills->count;
 	int			marked;
@@ -47,8 +47,8 @@ sherman_kill_flush(ShermanKills *kills, Relation relation, const ShermanIndex *i
 	kills->count = 0;
 	if (count == 0 || sherman_connection_is_reader() || index->state != SHERMAN_OK || !sherman_index_is_mutated(index))
 		return;
-	if (sherman_standbys_may_read(relation))
-		sherman_note_dead_now(relation);
+	if (sherman_standbys_may_read(scan->indexRelation))
+		sherman_note_dead_now(scan->heapRelation);
 	wal.epoch = sherman_epoch();
 	wal.lsn = GetXLogInsertRecPtr();
 	status = tree_mark_dead(index->tree, &batch->leaf, kills->entries, count, &wal, &marked);

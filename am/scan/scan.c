@@ -25,6 +25,7 @@
 #include "am/nodes/nodes.h"
 #include "am/scan/scan_parallel.h"
 #include "am/scan/scan_state.h"
+#include "am/standby/standby.h"
 
 /* ------------------------------------------------------------------------------------------------
  * Opening
@@ -699,10 +700,10 @@ get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 				count++;
 			}
 			/*
-			 * In doubt, the rows are to be tested for the conditions, and the predicate, which are all that a
+			 * In doubt, or ahead of the table as a standby has it, the rows are to be tested for the conditions, and the predicate, which are all that a
 			 * bitmap scan returns them for: it returns each once, in the order of the table, whole.
 			 */
-			tbm_add_tuples(bitmap, state->tids, count, state->batch->unverified);
+			tbm_add_tuples(bitmap, state->tids, count, state->batch->unverified || (state->standby && !standby_has_replayed(&state->batch->wal)));
 			total += count;
 			if (state->skip != NULL && state->skip->jump)
 				skip_behind_batch(state, ForwardScanDirection);

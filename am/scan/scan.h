@@ -19,7 +19,7 @@ typedef struct ShermanKills
 /* The entry at this position of the batch, if it has one, is dead. */
 extern void sherman_kill_note(ShermanKills *kills, MemoryContext context, const TreeBatch *batch, int position);
 /* The scan leaves the batch, which is valid still: marks what was noted. Raises nothing. */
-extern void sherman_kill_flush(ShermanKills *kills, Relation relation, const ShermanIndex *index, const TreeBatch *batch);
+extern void sherman_kill_flush(ShermanKills *kills, IndexScanDesc scan, const ShermanIndex *index, const TreeBatch *batch);
 
 /* ---- prefetch.c: leaves of scans that are to come ---- */
 

@@ -77,7 +77,7 @@ scan_flush_kills(IndexScanDesc scan)
 	ShermanScan *state = scan->opaque;
 
 	if (unlikely(state->kills.count > 0))
-		sherman_kill_flush(&state->kills, scan->indexRelation, state->index, state->batch);
+		sherman_kill_flush(&state->kills, scan, state->index, state->batch);
 }
 
 /* The batch at hand is about to go: a mark in it becomes a place. */

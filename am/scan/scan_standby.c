@@ -4,6 +4,7 @@
  */
 #include "am/base/sherman.h"
 
+#include "access/table.h"
 #include "storage/bufmgr.h"
 
 #include "am/scan/scan_state.h"
@@ -14,9 +15,15 @@ scan_standby_begin(IndexScanDesc scan)
 {
 	ShermanScan *state = scan->opaque;
 
+	Relation	table = scan->heapRelation;
+
 	standby_begin();
-	/* Of a bitmap scan the table is not given. */
-	state->blocks = scan->heapRelation != NULL ? RelationGetNumberOfBlocks(scan->heapRelation) : InvalidBlockNumber;
+	/* Of a bitmap scan the table is not given; the query has it locked. */
+	if (table == NULL)
+		table = table_open(scan->indexRelation->rd_index->indrelid, NoLock);
+	state->blocks = RelationGetNumberOfBlocks(table);
+	if (table != scan->heapRelation)
+		table_close(table, NoLock);
 	state->beyond = false;
 }
 

@@ -103,7 +103,8 @@ initialize_shared(ShermanShared *shared)
 	pg_atomic_init_u32(&shared->forgotten, 0);
 	pg_atomic_init_u32(&shared->hints, 0);
 	pg_atomic_init_u32(&shared->rebuild_all, SHERMAN_REBUILD_ALL_NOT);
-	pg_atomic_init_u64(&shared->dead_horizon, 0);
+	for (int i = 0; i < SHERMAN_HORIZONS; i++)
+		pg_atomic_init_u64(&shared->dead_horizon[i], 0);
 	pg_atomic_init_u32(&shared->standby_reads, 0);
 	pg_atomic_init_u32(&shared->trees_wanted, 0);
 	ConditionVariableInit(&shared->changed);

@@ -310,6 +310,11 @@ check_index(Relation heap, Relation index, bool heapallindexed)
 	Snapshot	snapshot = NULL;
 	ShermanIndex *opened;
 
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("recovery is in progress"),
+				 errhint("sherman_check() cannot be executed during recovery: run it on the primary.")));
 	if (heapallindexed)
 	{
 		snapshot = RegisterSnapshot(GetTransactionSnapshot());

@@ -165,6 +165,8 @@ attach_over(ShermanListedNode *listed, const FabricEndpoint *endpoint, const She
 	const FabricCapabilities *capabilities = fabric_capabilities(endpoint);
 	int			position = position_of(history, capabilities->node_uuid);
 
+	if ((capabilities->flags & FABRIC_CAP_OPERATION_ATOMIC) == 0)
+		return "a standby reads what is reached by tcp";
 	if (position < 0)
 		return "the primary does not use its memory, as far as this server has replayed";
 	if (sherman_node_phase(position) == SHERMAN_PHASE_ATTACHED)
@@ -195,13 +197,20 @@ attach(ShermanListedNode *listed, const ShermanHistory *history)
 	note_failure(listed, failure);
 }
 
-/* Whether the primary still has, at a memory node that is read, the incarnation under which it is read. */
+/* Whether the primary still has, at a memory node that is read, the memory and the incarnation under which it is read. */
 static void
-look_after(int position)
+look_after(const ShermanHistory *history, int position)
 {
 	TreeClient *client = sherman_connection_client();
+	ShermanNode *node = &sherman_shared->node[position];
 	TreeNodeStatus status;
 
+	if (history->node[position].member != node->member ||
+		memcmp(history->node[position].memory, node->memory, sizeof(node->memory)) != 0)
+	{
+		sherman_node_lost(position);
+		return;
+	}
 	pg_atomic_write_u32(&sherman_shared->node[position].suspected, SHERMAN_UNSUSPECTED);
 	sherman_connection_refresh();
 	if (tree_node_status(client, position, &status) == TREE_OK && tree_client_connect(client, position) == TREE_OK)
@@ -224,7 +233,7 @@ read_history(ShermanHistory *history)
 
 	/* A session with a pinned buffer is in a transaction. */
 	StartTransactionCommand();
-	there = sherman_history_read(history, &end) && history->system_identifier == GetSystemIdentifier();
+	there = standby_history_read(history, &end);
 	CommitTransactionCommand();
 	return there;
 }
@@ -269,13 +278,32 @@ look_for_trees(void)
 	sherman_invalidate_plans();
 }
 
+/*
+ * The server that this one follows has no indexes that are known here, any more.
+ */
+static void
+unfollow(void)
+{
+	if (pg_atomic_read_u32(&sherman_shared->standby_reads) == 0)
+		return;
+	pg_atomic_write_u32(&sherman_shared->standby_reads, 0);
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+		sherman_node_lost(i);
+	sherman_state_changed();
+	sherman_invalidate_plans();
+	ereport(LOG, (errmsg("sherman indexes are hidden: the server that this one follows now has not told of its memory nodes yet")));
+}
+
 static void
 round_of_reader(void)
 {
 	ShermanHistory history;
 
 	if (!read_history(&history))
+	{
+		unfollow();
 		return;
+	}
 	follow(&history);
 	look_for_trees();
 	for (int i = 0; i < sherman_shared->listed_count && !ShutdownRequestPending; i++)
@@ -283,7 +311,7 @@ round_of_reader(void)
 		ShermanListedNode *listed = &sherman_shared->listed[i];
 
 		if (listed->position >= 0 && sherman_node_phase(listed->position) == SHERMAN_PHASE_ATTACHED)
-			look_after(listed->position);
+			look_after(&history, listed->position);
 		if (listed->position < 0 || sherman_node_phase(listed->position) != SHERMAN_PHASE_ATTACHED)
 			attach(listed, &history);
 		CHECK_FOR_INTERRUPTS();
@@ -349,11 +377,14 @@ sherman_reader_main(Datum argument)
 bool
 reader_end(void)
 {
+	/* The reader says that it is there before it asks whether recovery goes on. */
+	if (sherman_shared->reader_pid != 0)
+	{
+		sherman_wake_reader();
+		return false;
+	}
 	if (pg_atomic_read_u32(&sherman_shared->standby_reads) == 0)
 		return true;
-	sherman_wake_reader();
-	if (sherman_shared->reader_pid != 0)
-		return false;
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 		sherman_node_lost(i);
 	sherman_pool_adopt();

@@ -14,6 +14,7 @@
  */
 #include "am/base/sherman.h"
 
+#include "access/timeline.h"
 #include "access/xlog.h"
 #include "access/xlogrecovery.h"
 #include "miscadmin.h"
@@ -32,14 +33,39 @@
 #define FIRST_LOOK_MS 1
 #define LAST_LOOK_MS 16
 
+/* Where replay waits for no query, queries wait for replay all the same: so long. */
+#define LEAST_WAIT_MS 100
+
 /* The primary's history as this process has seen it last. */
 static struct
 {
 	bool		known;
 	XLogRecPtr	looked_at;		/* what was replayed before the look */
+	XLogRecPtr	end;			/* of the page's record, */
+	TimeLineID	timeline;		/* and the timeline that was being replayed when it was judged */
 	uint32		epoch;			/* the primary's run */
 	uint64		nonce;
+	uint64		cluster[2];
 }			history;
+
+/*
+ * Whether the page was written in the timeline that is replayed now.  The primary of the timeline before may live on, and what it says of WAL
+ * positions is about its own WAL.
+ */
+static bool
+is_of_timeline(XLogRecPtr end, TimeLineID timeline)
+{
+	return tliOfPointInHistory(end - 1, readTimeLineHistory(timeline)) == timeline;
+}
+
+bool
+standby_history_read(ShermanHistory *page, XLogRecPtr *end)
+{
+	TimeLineID	timeline;
+
+	(void) GetXLogReplayRecPtr(&timeline);
+	return sherman_history_read(page, end) && page->system_identifier == GetSystemIdentifier() && is_of_timeline(*end, timeline);
+}
 
 /*
  * Looks at the page of history, if anything was replayed since the last look.
@@ -47,7 +73,8 @@ static struct
 static void
 look_at_history(void)
 {
-	XLogRecPtr	replayed = GetXLogReplayRecPtr(NULL);
+	TimeLineID	timeline;
+	XLogRecPtr	replayed = GetXLogReplayRecPtr(&timeline);
 	ShermanHistory page;
 	XLogRecPtr	end;
 	ShermanLocal local;
@@ -55,12 +82,20 @@ look_at_history(void)
 
 	if (history.known && history.looked_at == replayed)
 		return;
-	history.known = sherman_history_read(&page, &end) && page.system_identifier == GetSystemIdentifier();
 	history.looked_at = replayed;
-	if (!history.known || (history.epoch == page.epoch && history.nonce == page.nonce))
+	if (!sherman_history_read(&page, &end) || page.system_identifier != GetSystemIdentifier())
+	{
+		history.known = false;
 		return;
+	}
+	if (history.known && history.end == end && history.timeline == timeline)
+		return;
+	history.known = is_of_timeline(end, timeline);
+	history.end = end;
+	history.timeline = timeline;
 	history.epoch = page.epoch;
 	history.nonce = page.nonce;
+	memcpy(history.cluster, page.cluster, sizeof(history.cluster));
 	memset(&local, 0, sizeof(local));
 	sherman_history_adopt(&page, &local);
 	sherman_epoch_limits(&local, &limits);
@@ -82,6 +117,7 @@ standby_has_replayed(const TreeWalPosition *wal)
 void
 standby_begin(void)
 {
+	sherman_connection_reads();
 	look_at_history();
 }
 
@@ -108,7 +144,8 @@ static bool
 record_is_replayed(ShermanIndex *index, Relation relation, const TreeRecord *record)
 {
 	look_at_history();
-	if (!history.known || !run_is_known(index, relation, record))
+	if (!history.known || memcmp(history.cluster, sherman_shared->followed, sizeof(history.cluster)) != 0 ||
+		!run_is_known(index, relation, record))
 		return false;
 	if (record->removal_epoch == history.epoch)
 		return is_replayed(record->removal_lsn);
@@ -132,7 +169,7 @@ report_conflict(Relation relation, const char *why)
 static void
 wait_a_little(Relation relation, TimestampTz began, long *pause)
 {
-	int			most = max_standby_streaming_delay >= 0 ? max_standby_streaming_delay : sherman_operation_timeout_ms;
+	int			most = max_standby_streaming_delay >= 0 ? Max(max_standby_streaming_delay, LEAST_WAIT_MS) : sherman_operation_timeout_ms;
 
 	if (!RecoveryInProgress())
 		report_conflict(relation, "this server was promoted");

@@ -20,6 +20,12 @@ extern bool reader_end(void);
 
 /* ---- replay.c ---- */
 
+/*
+ * Reads the page of history of the server that this one follows; *end is where its record ends.  False: there is none, or that server has not
+ * written it in the timeline that is replayed now.
+ */
+extern bool standby_history_read(ShermanHistory *page, XLogRecPtr *end);
+
 /* A scan begins; its snapshot was taken before. */
 extern void standby_begin(void);
 /*

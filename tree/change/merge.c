@@ -431,16 +431,21 @@ some_disown(TreeMerge *merge, uint32_t from, uint32_t *done)
 	return access_repeat(merge->tree, memory_node, ops, count, "writes of merged nodes");
 }
 
-/* The nodes that are linked from nowhere any more say so. */
+/* The nodes that are linked from nowhere any more say so, all those that can be reached. */
 static TreeStatus
 nodes_disown(TreeMerge *merge)
 {
-	TreeStatus status = TREE_OK;
+	TreeStatus first = TREE_OK;
 
 	assert(merge->alone);
-	for (uint32_t i = 0; i < merge->merged && status == TREE_OK;)
-		status = some_disown(merge, i, &i);
-	return status;
+	for (uint32_t i = 0; i < merge->merged;)
+	{
+		TreeStatus status = some_disown(merge, i, &i);
+
+		if (first == TREE_OK)
+			first = status;
+	}
+	return first;
 }
 
 /*
@@ -452,6 +457,7 @@ merge_alone(TreeMerge *merge)
 {
 	uint64_t generation = merge->parent[HEADER_GENERATION];
 	TreeStatus status = access_read_node(merge->tree, merge->next, (int) merge->level, merge->parent);
+	TreeStatus disowned;
 
 	assert(merge->alone);
 	merge->begun = false;
@@ -472,7 +478,8 @@ merge_alone(TreeMerge *merge)
 		if (status == TREE_RETRY)
 			status = TREE_OK;
 	}
-	return status == TREE_OK ? nodes_disown(merge) : status;
+	disowned = nodes_disown(merge);
+	return status == TREE_OK ? disowned : status;
 }
 
 /* Later calls do not use what is cached of the nodes that go, and of those that they are merged into. */

@@ -305,6 +305,9 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 	assert(!client->holding);
 	assert(bytes > 0 && bytes <= NODE_MAX_BYTES);
 	memset(lock, 0, sizeof(*lock));
+	if (client->options.reader)
+		return client_fail(client, TREE_INVALID, "tree %llx: a client that only reads locks no node",
+		                   (unsigned long long) tree->tree);
 	if (memory_node >= client->options.nodes)
 		return client_fail(client, TREE_DAMAGED, "pointer %016llx names memory node %u of %u",
 		                   (unsigned long long) pointer, memory_node, client->options.nodes);

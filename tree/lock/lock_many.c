@@ -23,6 +23,9 @@ lock_many_begin(Tree *tree)
 	const LockWaiter *waiter = own_record(client);
 
 	assert(!client->holding && tree->replicas == NULL);
+	if (client->options.reader)
+		return client_fail(client, TREE_INVALID, "tree %llx: a client that only reads locks no node",
+		                   (unsigned long long) tree->tree);
 	if (waiter_holds(waiter) || waiter->leaked > 0)
 	{
 		TreeStatus status = lock_clean_up(client);

@@ -88,6 +88,16 @@ read_locked(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image)
 	return status;
 }
 
+/* The verdict on an image for which so many bytes were read: of an inner node at a leaf's old place that is not all of it. */
+static NodeVerdict
+image_judge(const Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t bytes, bool whole)
+{
+	if (bytes < INNER_BYTES && node_level(image) > 0)
+		return NODE_STALE;
+	return whole ? node_check_whole(&tree->geometry, image, tree->tree, pointer)
+	             : node_check(&tree->geometry, image, tree->tree, pointer);
+}
+
 TreeStatus
 access_read(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole)
 {
@@ -117,8 +127,7 @@ access_read(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole
 		if (status != TREE_OK)
 			return status;
 		if (!late)
-			verdict = whole ? node_check_whole(&tree->geometry, image, tree->tree, pointer)
-			                : node_check(&tree->geometry, image, tree->tree, pointer);
+			verdict = image_judge(tree, pointer, image, bytes, whole);
 	}
 	if (verdict == NODE_DAMAGED)
 		return access_damaged(tree, pointer);
@@ -147,7 +156,7 @@ access_read(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole
 static NodeVerdict
 leaf_judge(Tree *tree, uint64_t pointer, const uint64_t *image)
 {
-	NodeVerdict verdict = node_check(&tree->geometry, image, tree->tree, pointer);
+	NodeVerdict verdict = image_judge(tree, pointer, image, tree_node_bytes(tree, pointer, 0), false);
 
 	if (verdict == NODE_GOOD && node_level(image) != 0)
 	{
