@@ -310,10 +310,10 @@ typedef struct TreeLeafSeen
 typedef struct TreeBatch
 {
 	int count;
-	bool unverified; /* the leaf's WAL position is not proven: entries may have lost their rows */
-	bool marks_void; /* it has dead marks that are not proven: entries under them are here like others */
-	bool whole;      /* no entry of the leaf is left out for a bound, or as it was returned before */
-	bool last;       /* the scan ends behind it: tree_scan_next() would return TREE_END */
+	bool unverified;     /* the leaf's WAL position is not proven: entries may have lost their rows */
+	bool marks_void;     /* it has dead marks that are not proven: entries under them are here like others */
+	bool whole;          /* no entry of the leaf is left out for a bound, or as it was returned before */
+	bool last;           /* the scan ends behind it: tree_scan_next() would return TREE_END */
 	TreeWalPosition wal; /* of the leaf: behind the WAL of the rows of its entries, with slack */
 	TreeLeafSeen leaf;
 	uint64_t right; /* its right sibling, when it was read */

@@ -99,7 +99,7 @@ list_trees(TreeClient *client, int position)
 }
 
 static uint32
-measure_round_trip(TreeClient *client, int position)
+round_trip_to(TreeClient *client, int position)
 {
 	int64		least = PG_INT32_MAX;
 	TreeNodeStatus status;
@@ -151,7 +151,7 @@ admit(int position, uint64 member)
 		(void) tree_client_trouble(client);
 		return tree_status_name(status);
 	}
-	pg_atomic_write_u32(&sherman_shared->node[position].round_trip_us, measure_round_trip(client, position));
+	pg_atomic_write_u32(&sherman_shared->node[position].round_trip_us, round_trip_to(client, position));
 	sherman_node_attached(position);
 	ereport(LOG,
 			(errmsg("memory node %d at \"%s\" is read, as the primary's", position, sherman_shared->node[position].address)));
@@ -160,7 +160,7 @@ admit(int position, uint64 member)
 
 /* Looks who answers at an entry's address; if it is the primary's, processes may read it. */
 static const char *
-attach_over(ShermanListedNode *listed, const FabricEndpoint *endpoint, const ShermanHistory *history)
+read_over(ShermanListedNode *listed, const FabricEndpoint *endpoint, const ShermanHistory *history)
 {
 	const FabricCapabilities *capabilities = fabric_capabilities(endpoint);
 	int			position = position_of(history, capabilities->node_uuid);
@@ -176,7 +176,7 @@ attach_over(ShermanListedNode *listed, const FabricEndpoint *endpoint, const She
 }
 
 static void
-attach(ShermanListedNode *listed, const ShermanHistory *history)
+attach_reader(ShermanListedNode *listed, const ShermanHistory *history)
 {
 	char		failure[SHERMAN_FAILURE_BYTES] = "";
 	FabricOptions options;
@@ -189,7 +189,7 @@ attach(ShermanListedNode *listed, const ShermanHistory *history)
 	if (status == FABRIC_OK)
 		status = fabric_connect(fabric, listed->address, &endpoint);
 	if (status == FABRIC_OK)
-		strlcpy(failure, attach_over(listed, endpoint, history), sizeof(failure));
+		strlcpy(failure, read_over(listed, endpoint, history), sizeof(failure));
 	else
 		sherman_describe_failure(failure, status, fabric);
 	if (fabric != NULL)
@@ -313,7 +313,7 @@ round_of_reader(void)
 		if (listed->position >= 0 && sherman_node_phase(listed->position) == SHERMAN_PHASE_ATTACHED)
 			look_after(&history, listed->position);
 		if (listed->position < 0 || sherman_node_phase(listed->position) != SHERMAN_PHASE_ATTACHED)
-			attach(listed, &history);
+			attach_reader(listed, &history);
 		CHECK_FOR_INTERRUPTS();
 	}
 }

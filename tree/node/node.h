@@ -200,7 +200,8 @@ typedef struct NodeGeometry
 	const TreeWalPosition *proven;
 	const TreeWalLimits
 		*ends; /* what WAL positions of earlier epochs prove; the client's caller's; NULL: everything */
-	bool ignores_marks; /* dead marks are another instance's, and mean nothing here: TreeClientOptions.reader */
+	bool
+		ignores_marks; /* dead marks are another instance's, and mean nothing here: TreeClientOptions.reader */
 } NodeGeometry;
 
 /* Can trees have it? */
@@ -351,7 +352,8 @@ leaf_is_unverified(const NodeGeometry *g, const uint64_t *node)
 static inline bool
 leaf_marks_void(const NodeGeometry *g, const uint64_t *node)
 {
-	return g->ignores_marks || !wal_position_is_proven(g, leaf_dead_epoch(node), node_word(node, HEADER_DEAD_LSN));
+	return g->ignores_marks ||
+	       !wal_position_is_proven(g, leaf_dead_epoch(node), node_word(node, HEADER_DEAD_LSN));
 }
 
 /*

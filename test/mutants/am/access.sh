@@ -123,7 +123,7 @@ mutate barrier_left_with_a_row_in_progress specs/scan-barrier scan_dirty_row_is_
 mutate barrier_held_to_the_end specs/scan-barrier scan_dirty_row_is_there \
 	's/\t\tleave_barrier\(scan\);/\t\t(void) leave_barrier;/'
 mutate bitmap_not_rechecked t/031_heal get_bitmap \
-	's/count, state->batch->unverified\);/count, false);/'
+	's/state->batch->unverified \|\| \(state->standby/(state->standby/'
 mutate second_look_left_out specs/index-only-vacuum judge_batch \
 	's/if \(!unchanged\)/if (!unchanged \&\& false)/'
 mutate map_believed_at_any_time specs/index-only-vacuum judge_batch \

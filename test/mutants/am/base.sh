@@ -5,7 +5,7 @@ mutate half_written_file_takes_its_place t/044_disk_full sherman_file_write \
 mutate plans_stay_when_a_node_goes t/013_prepared sherman_invalidate_plans \
 	's/\tSendSharedInvalidMessages\(&message, 1\);/\t(void) message;/'
 mutate planner_needs_us t/005_nopreload sherman_all_hidden \
-	's/return sherman_shared == NULL \|\| !IsPostmasterEnvironment \|\| IsBinaryUpgrade \|\| /return !IsPostmasterEnvironment || IsBinaryUpgrade || /'
+	's/return sherman_shared == NULL \|\| /return /'
 mutate second_name_alone specs/unique-hash mode_of_first \
 	's/return second != NULL \? ShareLock : ExclusiveLock;/return second != NULL ? AccessShareLock : ExclusiveLock;/'
 mutate scans_queue_behind_vacuum specs/scan-barrier sherman_scan_barrier_wait \

@@ -12,8 +12,8 @@ mutate standby_takes_another_history_for_its_own t/088_standby_reads record_is_r
 	's/ \|\|\n\t\t!run_is_known\(index, relation, record\)//'
 mutate standbys_not_told_of_marked_entries t/088_standby_reads tell_standbys \
 	's/\(void\) compat_log_conflict\(.*?\);/;/s'
-mutate standby_keeps_a_promoted_client t/088_standby_reads sherman_connection_end_transaction \
-	's/unlikely\(connection.reader\) && !RecoveryInProgress\(\)/false/'
+mutate standby_keeps_a_promoted_client t/088_standby_reads sherman_connection_leave_standby \
+	's/\tsherman_connection_close\(\);\n//'
 mutate standby_reads_what_it_does_not_know t/088_standby_reads determine_on_standby \
 	's/state == SHERMAN_OK && !sherman_trees_find\(meta->tree, &entry\)/!sherman_trees_find(meta->tree, \&entry) \&\& false/'
 mutate promoted_session_writes_as_a_reader t/088_standby_reads find_or_open \
