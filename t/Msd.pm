@@ -152,6 +152,21 @@ sub crash
 	return;
 }
 
+# SIGHUP; waits until it has read its settings anew.
+sub reload
+{
+	my $self = shift;
+	my $offset = -s $self->{log};
+
+	kill 'HUP', $self->{pid};
+	foreach my $i (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		return if slurp_file($self->{log}, $offset) =~ /info: reloaded/;
+		usleep(100_000);
+	}
+	die "msd $self->{name} does not reload: see $self->{log}";
+}
+
 sub lose_memory
 {
 	my $self = shift;
