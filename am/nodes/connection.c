@@ -40,6 +40,10 @@
 /* The launcher looks after all memory nodes: it waits for one of them no longer than this. */
 #define LAUNCHER_PATIENCE_MS 3000
 
+/* How long a session of a standby waits for the reader, which looks at once when it is woken; and between two looks. */
+#define READER_PATIENCE_MS 3000
+#define READER_LOOK_MS 10
+
 /* This process's connection to one memory node. */
 typedef struct NodeConnection
 {
@@ -320,6 +324,34 @@ connect_known(NodeConnection *mine, const ShermanNode *known)
 	return NULL;
 }
 
+static void
+copy_known(int position, ShermanNode *known)
+{
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+	*known = sherman_shared->node[position];
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+}
+
+/*
+ * On a standby, whose primary has attached the memory node anew, as this process has found: waits until the reader has found that, too.
+ * Returns whether it has.
+ */
+static bool
+await_reader(int position, ShermanNode *known)
+{
+	uint64		serial = pg_atomic_read_u64(&known->serial);
+
+	sherman_wake_reader();
+	for (int waited = 0; waited < READER_PATIENCE_MS && !should_stop(NULL); waited += READER_LOOK_MS)
+	{
+		copy_known(position, known);
+		if (pg_atomic_read_u64(&known->serial) != serial && pg_atomic_read_u32(&known->phase) == SHERMAN_PHASE_ATTACHED)
+			return true;
+		pg_usleep(READER_LOOK_MS * 1000L);
+	}
+	return false;
+}
+
 /*
  * The tree's hook: connects to the memory node at a position.
  */
@@ -331,9 +363,7 @@ connect_node(void *argument, uint32_t position, char *detail)
 	FabricEndpoint *endpoint;
 
 	connection.positions = Max(connection.positions, (int) position + 1);
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
-	known = sherman_shared->node[position];
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	copy_known((int) position, &known);
 	if (pg_atomic_read_u32(&known.phase) != SHERMAN_PHASE_ATTACHED && !connection.launcher)
 	{
 		strlcpy(detail, "it is not attached", TREE_DETAIL_BYTES);
@@ -346,6 +376,9 @@ connect_node(void *argument, uint32_t position, char *detail)
 		return NULL;
 	}
 	endpoint = connect_known(mine, &known);
+	if (endpoint == NULL && mine->status == FABRIC_FENCED && !connection.launcher && sherman_is_reading_standby() &&
+		await_reader((int) position, &known))
+		endpoint = connect_known(mine, &known);
 	if (endpoint == NULL)
 	{
 		strlcpy(detail, mine->failure, TREE_DETAIL_BYTES);
