@@ -37,6 +37,8 @@ $standby->poll_query_until('postgres', q{SELECT count(*) = 2 FROM sherman_stat_m
 foreach my $feedback (qw(off on))
 {
 	$standby->safe_psql('postgres', "ALTER SYSTEM SET hot_standby_feedback = $feedback");
+	# Where nothing is in the way of replay it is waited for as long as it takes on a busy machine.
+	$standby->safe_psql('postgres', q{ALTER SYSTEM SET max_standby_streaming_delay = '60s'}) if $feedback eq 'on';
 	$standby->reload;
 	$primary->poll_query_until('postgres', q{SELECT xmin IS } . ($feedback eq 'on' ? 'NOT ' : '') . q{NULL FROM pg_replication_slots}) or die;
 	my @changes = start_changes($primary, $seconds + 1);

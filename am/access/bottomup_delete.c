@@ -163,8 +163,8 @@ delete_from_full_leaf(void *argument, TreeFullLeaf *leaf)
 	if (removed == 0 && leaf->marked == 0)
 		return false;
 	end = evidence_end();
-	/* A mark that another session made may be younger than what is evidence for us. */
-	if (leaf->marked > 0 && leaf->dead_epoch == sherman_epoch() && leaf->dead_lsn > end)
+	/* A mark that another session made may be younger than what is evidence for us, which proves what lies before its end. */
+	if (leaf->marked > 0 && leaf->dead_epoch == sherman_epoch() && leaf->dead_lsn >= end)
 		end = compat_wal_end();
 	if (!sherman_removal_is_proven(index->relation, index, end, deleted))
 		sherman_prove_removal(index->relation, index, end);

@@ -273,7 +273,7 @@ sherman_rebuild_works(void)
 Datum
 sherman_rebuild_all(PG_FUNCTION_ARGS)
 {
-	if (sherman_all_hidden())
+	if (sherman_all_hidden() || RecoveryInProgress())
 		sherman_report_state(ERROR, NULL, SHERMAN_HIDDEN, SHERMAN_REASON_NONE);
 	forget_tries();
 	pg_atomic_write_u32(&sherman_shared->rebuild_all, SHERMAN_REBUILD_ALL_WANTED);

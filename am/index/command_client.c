@@ -19,11 +19,7 @@ sherman_client(void)
 	if (sherman_shared == NULL || !IsPostmasterEnvironment || RecoveryInProgress())
 		sherman_report_state(ERROR, NULL, SHERMAN_HIDDEN, SHERMAN_REASON_NONE);
 	if (!sherman_connection_leave_standby())
-		ereport(ERROR,
-				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				 errmsg("canceling statement due to conflict with recovery"),
-				 errdetail("This server was promoted since the transaction read an index."),
-				 errhint("Run the transaction again.")));
+		sherman_report_conflict(NULL, "this server was promoted since the transaction read it");
 	sherman_wait_attached(NULL);
 	if (sherman_phase() != SHERMAN_PHASE_ATTACHED)
 		sherman_report_away(ERROR, "sherman indexes", -1);

@@ -88,6 +88,12 @@ extern void sherman_trees_compared(uint64 tree);
 extern TimestampTz sherman_trees_judge(const TreeRecord *record, ShermanVerdict verdict);
 extern void sherman_trees_remove(uint64 tree);
 /*
+ * On a standby, which lists what its primary has: before all trees at a home are listed (SHERMAN_TREE_EXAMINED), and behind that, when those that
+ * were not are forgotten.
+ */
+extern void sherman_trees_unlist(uint32 home);
+extern void sherman_trees_forget_unlisted(uint32 home);
+/*
  * The session that had the only metapage that names the tree has made that void, whether or not its transaction
  * commits.
  */
@@ -157,6 +163,12 @@ extern ShermanState sherman_replicas_determine(const ShermanMetaPage *meta, Sher
 extern int	sherman_away_position(const ShermanMetaPage *meta);
 /* The state of an index by its metapage (`sound`: the page is valid), without waiting or connecting. */
 extern ShermanState sherman_state_determine(const ShermanMetaPage *meta, bool sound, ShermanReason *reason);
+
+/*
+ * Raises 40001, as core does where a standby has to go on and a query is in the way: what of an index the query has read is not to be used, or
+ * not any more.  NULL: of some index.
+ */
+extern _Noreturn void sherman_report_conflict(Relation index, const char *why);
 
 /* ---- state_text.c: in words, palloc'd or constant ---- */
 
@@ -290,6 +302,7 @@ extern void sherman_tree_new(Relation index, const TreeFormat *format, TreeRecor
 extern void sherman_wal_position(Relation index, TreeWalPosition *wal);
 /* The same for what was seen of others' rows: behind all WAL so far. */
 extern void sherman_wal_position_now(TreeWalPosition *wal);
+
 /* ---- removal.c ---- */
 
 /*
@@ -307,7 +320,6 @@ extern bool sherman_standbys_may_read(Relation index);
  */
 extern void sherman_note_dead(TransactionId deleted);
 extern void sherman_note_dead_now(Relation table);
-
 
 /* The index if it is good and at hand without waiting; else NULL.  Raises nothing.  `lazily`: as for a scan. */
 extern ShermanIndex *sherman_index_quietly(Relation index, bool lazily);

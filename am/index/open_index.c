@@ -450,11 +450,7 @@ static pg_noinline void
 leave_standby(Relation relation)
 {
 	if (!sherman_connection_leave_standby())
-		ereport(ERROR,
-				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				 errmsg("canceling statement due to conflict with recovery"),
-				 errdetail("This server was promoted since the transaction read index \"%s\".", RelationGetRelationName(relation)),
-				 errhint("Run the transaction again.")));
+		sherman_report_conflict(relation, "this server was promoted since the transaction read it");
 }
 
 static pg_noinline ShermanIndex *
@@ -527,6 +523,8 @@ index_to_read(Relation index, bool lazily, bool sees_announced)
 				 errmsg("cannot access temporary tables of other sessions")));
 	sherman_index_read_begins(index, sees_announced);
 	opened = find_or_open(index, lazily);
+	if (unlikely(sherman_connection_is_reader()))
+		sherman_connection_reads();
 	if (unlikely(opened->state != SHERMAN_OK))
 		sherman_report_state(ERROR, index, opened->state, opened->reason);
 	return opened;
@@ -712,7 +710,7 @@ relcache_changed(Datum argument, Oid relation)
 
 /*
  * The end of a transaction: nothing refers to retired indexes any more.  Raises nothing, and calls no memory
- * node.
+ * node, but once in each session of a standby that was promoted.
  */
 static void
 transaction_ended(XactEvent event, void *argument)

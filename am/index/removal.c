@@ -78,7 +78,12 @@ sherman_note_dead_now(Relation table)
 	{
 		TransactionId middle = low + (high - low) / 2;
 
-		if (TransactionIdIsNormal(middle) && compat_is_removable(visible, middle))
+		/* Behind the last transaction comes the first normal one. */
+		if (!TransactionIdIsNormal(middle))
+			middle = FirstNormalTransactionId;
+		if (!TransactionIdPrecedes(middle, high))
+			break;
+		if (compat_is_removable(visible, middle))
 			low = middle;
 		else
 			high = middle;

@@ -277,8 +277,7 @@ determine_on_standby(const ShermanMetaPage *meta, ShermanReason *reason)
 	/* It is new, and where it lies is not known yet; or it is gone, which is not replayed yet. */
 	if (state == SHERMAN_OK && !sherman_trees_find(meta->tree, &entry))
 	{
-		if (pg_atomic_exchange_u32(&sherman_shared->trees_wanted, 1) == 0)
-			sherman_wake_reader();
+		pg_atomic_write_u32(&sherman_shared->trees_wanted, 1);
 		return SHERMAN_UNREACHABLE;
 	}
 	if ((entry.flags & TREE_RECORD_BROKEN) != 0)
@@ -329,6 +328,17 @@ sherman_state_determine(const ShermanMetaPage *meta, bool sound, ShermanReason *
 		default:
 			return SHERMAN_UNREACHABLE;
 	}
+}
+
+void
+sherman_report_conflict(Relation index, const char *why)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("canceling statement due to conflict with recovery"),
+			 index == NULL ? errdetail("An index is the primary's, and %s.", why) :
+			 errdetail("Index \"%s\" is the primary's, and %s.", RelationGetRelationName(index), why),
+			 errhint("Run the transaction again.")));
 }
 
 void

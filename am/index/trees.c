@@ -235,6 +235,35 @@ sherman_trees_judge(const TreeRecord *record, ShermanVerdict verdict)
 }
 
 void
+sherman_trees_unlist(uint32 home)
+{
+	HASH_SEQ_STATUS sequence;
+	ShermanTreeEntry *entry;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
+	hash_seq_init(&sequence, trees);
+	while ((entry = hash_seq_search(&sequence)) != NULL)
+		entry->unproven |= entry->home == home;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+}
+
+void
+sherman_trees_forget_unlisted(uint32 home)
+{
+	HASH_SEQ_STATUS sequence;
+	ShermanTreeEntry *entry;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
+	hash_seq_init(&sequence, trees);
+	while ((entry = hash_seq_search(&sequence)) != NULL)
+	{
+		if (entry->home == home && entry->unproven)
+			hash_search(trees, &entry->tree, HASH_REMOVE, NULL);
+	}
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+}
+
+void
 sherman_trees_remove(uint64 tree)
 {
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);

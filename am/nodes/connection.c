@@ -59,7 +59,7 @@ static struct
 	TreeClient *client;			/* NULL: not opened yet */
 	NodeConnection node[TREE_MAX_NODES];
 	int			positions;		/* of those below, this process has asked for a connection to some */
-	bool		launcher;		/* this process is the launcher, or the reader's */
+	bool		launcher;		/* this process looks after memory nodes: the launcher or the reader */
 	bool		reader;			/* `client` only reads, what the primary of this standby has */
 	bool		read;			/* then: it was used in this transaction */
 	TreeWalLimits limits;		/* then: what WAL positions prove, as far as this server has replayed */
@@ -250,7 +250,8 @@ sherman_fabric_options(FabricOptions *options, uint32 incarnation)
 	options->operation_timeout_ms = (uint32_t) patience;
 	options->connect_timeout_ms = (uint32_t) patience;
 	options->wait = wait_hook;
-	options->reader = sherman_is_reading_standby();
+	/* Also behind the end of recovery, until the launcher begins. */
+	options->reader = pg_atomic_read_u32(&sherman_shared->standby_reads) != 0;
 	memcpy(options->cluster, options->reader ? sherman_shared->followed : sherman_shared->local.cluster, sizeof(options->cluster));
 	options->incarnation = incarnation;
 	strlcpy(connection.key_file, sherman_key_file, sizeof(connection.key_file));
@@ -334,7 +335,7 @@ copy_known(int position, ShermanNode *known)
 
 /*
  * On a standby, whose primary has attached the memory node anew, as this process has found: waits until the reader has found that, too.
- * Returns whether it has.
+ * Returns whether it has.  An operation that connects may take so much longer than its deadline says.
  */
 static bool
 await_reader(int position, ShermanNode *known)
@@ -364,7 +365,7 @@ connect_node(void *argument, uint32_t position, char *detail)
 
 	connection.positions = Max(connection.positions, (int) position + 1);
 	copy_known((int) position, &known);
-	if (pg_atomic_read_u32(&known.phase) != SHERMAN_PHASE_ATTACHED && !connection.launcher)
+	if (sherman_node_phase((int) position) != SHERMAN_PHASE_ATTACHED && !connection.launcher)
 	{
 		strlcpy(detail, "it is not attached", TREE_DETAIL_BYTES);
 		return NULL;

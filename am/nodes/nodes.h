@@ -125,6 +125,12 @@ extern bool sherman_node_listed(int position, ShermanListedNode *listed);
 extern void sherman_first_failure(ShermanListedNode *listed);
 /* Microseconds of a round trip to a memory node, the mean of those that are attached; 0: their memory is mapped, or none is. */
 extern double sherman_round_trip_us(void);
+/*
+ * Notes why an entry of the list is not attached, or with "" that it is; logs what is new, with what follows from it ("is not attached").
+ */
+extern void sherman_note_failure(ShermanListedNode *listed, FabricStatus status, const char *failure, const char *effect);
+/* Measures how long a round trip to a memory node takes, for the planner.  False: it does not answer, as tree_detail() says. */
+extern bool sherman_measure_round_trip(TreeClient *client, int position);
 /* The best phase of all memory nodes. */
 extern ShermanPhase sherman_phase(void);
 

@@ -15,6 +15,7 @@
 
 #include <time.h>
 
+#include "access/xlog.h"
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
@@ -23,6 +24,9 @@
 
 /* A memory node is taken to be there as long as the launcher has heard it: its heartbeat, and half as long for a busy machine. */
 #define HEARD_LATELY_MS (SHERMAN_HEARTBEAT_MS + SHERMAN_HEARTBEAT_MS / 2)
+
+/* Round trips that are measured: the least of them is what the network takes, without what else the machine did. */
+#define ROUND_TRIPS_MEASURED 8
 
 /* ---- the list ---- */
 
@@ -112,13 +116,51 @@ sherman_first_failure(ShermanListedNode *listed)
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 }
 
+void
+sherman_note_failure(ShermanListedNode *listed, FabricStatus status, const char *failure, const char *effect)
+{
+	bool		news;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	news = strcmp(listed->failure, failure) != 0;
+	listed->status = status;
+	strlcpy(listed->failure, failure, sizeof(listed->failure));
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	if (news && failure[0] != '\0')
+		ereport(LOG, (errmsg("memory node \"%s\" %s: %s", listed->address, effect, failure)));
+}
+
+bool
+sherman_measure_round_trip(TreeClient *client, int position)
+{
+	ShermanNode *node = &sherman_shared->node[position];
+	int64		least = sherman_node_is_mapped(node->address) ? 0 : PG_INT32_MAX;
+
+	for (int i = 0; i < ROUND_TRIPS_MEASURED && least > 0; i++)
+	{
+		TreeNodeStatus status;
+		TimestampTz began = GetCurrentTimestamp();
+
+		if (tree_node_status(client, position, &status) != TREE_OK)
+			return false;
+		least = Min(least, Max(GetCurrentTimestamp() - began, 1));
+	}
+	pg_atomic_write_u32(&node->round_trip_us, (uint32) least);
+	return true;
+}
+
 /* ---- phases ---- */
 
 ShermanPhase
 sherman_node_phase(int position)
 {
+	ShermanPhase phase = (ShermanPhase) pg_atomic_read_u32(&sherman_shared->node[position].phase);
+
 	Assert(position >= 0 && position < TREE_MAX_NODES);
-	return (ShermanPhase) pg_atomic_read_u32(&sherman_shared->node[position].phase);
+	/* What a standby has attached as a reader is not this server's before the launcher has attached it. */
+	if (phase == SHERMAN_PHASE_ATTACHED && pg_atomic_read_u32(&sherman_shared->standby_reads) != 0 && !RecoveryInProgress())
+		return SHERMAN_PHASE_ATTACHING;
+	return phase;
 }
 
 double

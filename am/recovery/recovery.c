@@ -335,6 +335,8 @@ sherman_recovery_begin(char *failure)
 		return false;
 	sherman_epoch_limits(&local, &shared->ends);
 	shared->began_at = U64FromFullTransactionId(ReadNextFullTransactionId()) - 1;
+	if (!TransactionIdIsNormal((TransactionId) shared->began_at))
+		shared->began_at -= FirstNormalTransactionId;
 	pg_write_barrier();
 	pg_atomic_write_u32(&shared->epoch, local.epoch);
 	return true;

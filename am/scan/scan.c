@@ -680,6 +680,7 @@ get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		while (read_batch(scan))
 		{
 			int			count = 0;
+			bool		recheck;
 
 			if (unlikely(state->batch->unverified) && (unverified_code(unverified_rows(scan)) & OWNER_CODE_PREDICATE) != 0)
 			{
@@ -703,7 +704,8 @@ get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 			 * In doubt, or ahead of the table as a standby has it, the rows are to be tested for the conditions, and the predicate, which are all that a
 			 * bitmap scan returns them for: it returns each once, in the order of the table, whole.
 			 */
-			tbm_add_tuples(bitmap, state->tids, count, state->batch->unverified || (state->standby && !standby_has_replayed(&state->batch->wal)));
+			recheck = state->batch->unverified || (state->standby && !standby_has_replayed(&state->batch->wal));
+			tbm_add_tuples(bitmap, state->tids, count, recheck);
 			total += count;
 			if (state->skip != NULL && state->skip->jump)
 				skip_behind_batch(state, ForwardScanDirection);

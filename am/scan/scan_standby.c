@@ -14,7 +14,6 @@ void
 scan_standby_begin(IndexScanDesc scan)
 {
 	ShermanScan *state = scan->opaque;
-
 	Relation	table = scan->heapRelation;
 
 	standby_begin();

@@ -27,9 +27,6 @@
 #define RETRY_FIRST_MS 200
 #define RETRY_LAST_MS 5000
 
-/* Round trips that are measured: the least of them is what the network takes, without what else the machine did. */
-#define ROUND_TRIPS_MEASURED 8
-
 /* How often it is looked whether operations have ended. */
 #define POLL_MS 20
 
@@ -47,26 +44,6 @@ static struct
 	uint32		reviewed;		/* bit per position: attached when records were last looked at */
 	TimestampTz began;			/* first round, 0 = not yet */
 } plan;
-
-/* ---- failures ---- */
-
-/*
- * Notes why an entry of the list is not attached, or with "" that it is; logs what is new.
- */
-static void
-note_failure(int entry, FabricStatus status, const char *failure)
-{
-	ShermanListedNode *listed = &sherman_shared->listed[entry];
-	bool		news;
-
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
-	news = strcmp(listed->failure, failure) != 0;
-	listed->status = status;
-	strlcpy(listed->failure, failure, sizeof(listed->failure));
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	if (news && failure[0] != '\0')
-		ereport(LOG, (errmsg("memory node \"%s\" is not attached: %s", listed->address, failure)));
-}
 
 /* ---- positions ---- */
 
@@ -220,29 +197,13 @@ review_others(TreeClient *client, int position)
 	return true;
 }
 
-/*
- * Measures how long a round trip to a memory node takes, for the planner.  False: it does not answer, as `failure` says.
- */
 static bool
 measure_round_trip(TreeClient *client, int position, char *failure)
 {
-	ShermanNode *node = &sherman_shared->node[position];
-	int64		least = sherman_node_is_mapped(node->address) ? 0 : PG_INT32_MAX;
-
-	for (int i = 0; i < ROUND_TRIPS_MEASURED && least > 0; i++)
-	{
-		TreeNodeStatus status;
-		TimestampTz began = GetCurrentTimestamp();
-
-		if (tree_node_status(client, position, &status) != TREE_OK)
-		{
-			snprintf(failure, SHERMAN_FAILURE_BYTES, "it does not answer: %s", tree_detail(client));
-			return false;
-		}
-		least = Min(least, Max(GetCurrentTimestamp() - began, 1));
-	}
-	pg_atomic_write_u32(&node->round_trip_us, (uint32) least);
-	return true;
+	if (sherman_measure_round_trip(client, position))
+		return true;
+	snprintf(failure, SHERMAN_FAILURE_BYTES, "it does not answer: %s", tree_detail(client));
+	return false;
 }
 
 /*
@@ -280,8 +241,7 @@ admit_node(int position, const TreeNodeStatus *status, char *failure)
 	tree_node_leaves_at_hand(sherman_tree_shared, position,
 							 sherman_node_is_mapped(sherman_shared->node[position].address));
 	tree_node_open(client, position, sherman_shared->node[position].member);
-	if (!measure_round_trip(client, position, failure) ||
-		!sherman_recovery_attach(client, position, status, failure))
+	if (!measure_round_trip(client, position, failure) || !sherman_recovery_attach(client, position, status, failure))
 	{
 		(void) tree_client_trouble(client);
 		tree_node_close(sherman_tree_shared, position);
@@ -376,7 +336,7 @@ attach_entry(int entry)
 		sherman_describe_failure(failure, status, fabric);
 	if (fabric != NULL)
 		fabric_close(fabric);
-	note_failure(entry, status, failure);
+	sherman_note_failure(&sherman_shared->listed[entry], status, failure, "is not attached");
 	return status == FABRIC_OK;
 }
 
@@ -543,7 +503,7 @@ keep_attached(int entry)
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 	if (ended)
 	{
-		note_failure(entry, FABRIC_UNREACHABLE, sherman_shared->node_failure);
+		sherman_note_failure(listed, FABRIC_UNREACHABLE, sherman_shared->node_failure, "is not attached");
 		attempt->next = TimestampTzPlusMilliseconds(now, SHERMAN_HEARTBEAT_MS);
 		return;
 	}

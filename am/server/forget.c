@@ -129,7 +129,7 @@ sherman_forget_memory_node(PG_FUNCTION_ARGS)
 	int			position = PG_GETARG_INT32(0);
 	uint32		before;
 
-	if (sherman_all_hidden())
+	if (sherman_all_hidden() || RecoveryInProgress())
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("memory nodes cannot be forgotten here"),

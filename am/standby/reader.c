@@ -30,9 +30,6 @@
 /* Seconds until it is started again after a failure. */
 #define RESTART_S 1
 
-/* Round trips that are measured for the planner: the least of them counts. */
-#define ROUND_TRIPS_MEASURED 8
-
 void
 reader_register(void)
 {
@@ -54,22 +51,6 @@ reader_register(void)
 
 /* ---- one memory node ---- */
 
-/*
- * Notes why an entry of the list is not attached, or with "" that it is; logs what is new.
- */
-static void
-note_failure(ShermanListedNode *listed, const char *failure)
-{
-	bool		news;
-
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
-	news = strcmp(listed->failure, failure) != 0;
-	strlcpy(listed->failure, failure, sizeof(listed->failure));
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	if (news && failure[0] != '\0')
-		ereport(LOG, (errmsg("memory node \"%s\" cannot be read: %s", listed->address, failure)));
-}
-
 /* The position that the primary gives to this memory; -1: none. */
 static int
 position_of(const ShermanHistory *history, const uint64 *uuid)
@@ -82,36 +63,27 @@ position_of(const ShermanHistory *history, const uint64 *uuid)
 	return -1;
 }
 
-/* Brings the table of trees up to date, which the planner knows them by. */
+/*
+ * Brings the table of trees up to date, which the planner knows them by: those that are gone go.  *news: there are some that it did not have.
+ */
 static TreeStatus
-list_trees(TreeClient *client, int position)
+list_trees(TreeClient *client, int position, bool *news)
 {
 	uint32_t	place = 0;
+	ShermanTreeEntry entry;
 	TreeRecord	record;
 	TreeStatus	status;
 
+	sherman_trees_unlist(position);
 	while ((status = tree_record_list(client, position, &place, &record)) == TREE_OK)
 	{
-		if (!sherman_trees_note(&record))
-			return TREE_NO_MEMORY;
+		*news |= !sherman_trees_find(record.tree, &entry);
+		sherman_trees_judge(&record, SHERMAN_TREE_EXAMINED);
 	}
-	return status == TREE_END ? TREE_OK : status;
-}
-
-static uint32
-round_trip_to(TreeClient *client, int position)
-{
-	int64		least = PG_INT32_MAX;
-	TreeNodeStatus status;
-
-	for (int i = 0; i < ROUND_TRIPS_MEASURED; i++)
-	{
-		TimestampTz began = GetCurrentTimestamp();
-
-		if (tree_node_status(client, position, &status) == TREE_OK)
-			least = Min(least, Max(GetCurrentTimestamp() - began, 1));
-	}
-	return (uint32) least;
+	if (status != TREE_END)
+		return status;
+	sherman_trees_forget_unlisted(position);
+	return TREE_OK;
 }
 
 /* The memory at an entry's address has this position: processes may read it. */
@@ -135,6 +107,7 @@ static const char *
 admit(int position, uint64 member)
 {
 	TreeClient *client = sherman_connection_client();
+	bool		news = false;
 	TreeStatus	status;
 
 	if (client == NULL)
@@ -143,15 +116,13 @@ admit(int position, uint64 member)
 	tree_forget_cached(sherman_tree_shared);
 	tree_node_leaves_at_hand(sherman_tree_shared, position, true);
 	tree_node_open(client, position, member);
-	sherman_trees_clear(position);
-	status = list_trees(client, position);
-	if (status != TREE_OK)
+	status = list_trees(client, position, &news);
+	if (status != TREE_OK || !sherman_measure_round_trip(client, position))
 	{
-		tree_node_close(sherman_tree_shared, position);
 		(void) tree_client_trouble(client);
-		return tree_status_name(status);
+		tree_node_close(sherman_tree_shared, position);
+		return "it does not answer";
 	}
-	pg_atomic_write_u32(&sherman_shared->node[position].round_trip_us, round_trip_to(client, position));
 	sherman_node_attached(position);
 	ereport(LOG,
 			(errmsg("memory node %d at \"%s\" is read, as the primary's", position, sherman_shared->node[position].address)));
@@ -194,7 +165,7 @@ attach_reader(ShermanListedNode *listed, const ShermanHistory *history)
 		sherman_describe_failure(failure, status, fabric);
 	if (fabric != NULL)
 		fabric_close(fabric);
-	note_failure(listed, failure);
+	sherman_note_failure(listed, status, failure, "cannot be read");
 }
 
 /* Whether the primary still has, at a memory node that is read, the memory and the incarnation under which it is read. */
@@ -263,17 +234,18 @@ follow(const ShermanHistory *history)
 static void
 look_for_trees(void)
 {
-	if (pg_atomic_exchange_u32(&sherman_shared->trees_wanted, 0) == 0)
+	TreeClient *client = sherman_connection_client();
+	bool		news = false;
+
+	if (client == NULL || pg_atomic_exchange_u32(&sherman_shared->trees_wanted, 0) == 0)
 		return;
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
-		TreeClient *client = sherman_connection_client();
-
-		if (sherman_node_phase(i) != SHERMAN_PHASE_ATTACHED)
-			continue;
-		if (list_trees(client, i) != TREE_OK)
+		if (sherman_node_phase(i) == SHERMAN_PHASE_ATTACHED && list_trees(client, i, &news) != TREE_OK)
 			(void) tree_client_trouble(client);
 	}
+	if (!news)
+		return;
 	sherman_state_changed();
 	sherman_invalidate_plans();
 }
@@ -383,13 +355,14 @@ reader_end(void)
 		sherman_wake_reader();
 		return false;
 	}
-	if (pg_atomic_read_u32(&sherman_shared->standby_reads) == 0)
+	if ((sherman_shared->followed[0] | sherman_shared->followed[1]) == 0)
 		return true;
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 		sherman_node_lost(i);
 	sherman_pool_adopt();
 	tree_forget_cached(sherman_tree_shared);
 	pg_atomic_write_u32(&sherman_shared->standby_reads, 0);
+	memset(sherman_shared->followed, 0, sizeof(sherman_shared->followed));
 	sherman_state_changed();
 	sherman_invalidate_plans();
 	return true;

@@ -46,6 +46,7 @@ static struct
 	uint32		epoch;			/* the primary's run */
 	uint64		nonce;
 	uint64		cluster[2];
+	TreeWalLimits limits;		/* what WAL positions of earlier runs prove */
 }			history;
 
 /*
@@ -55,7 +56,10 @@ static struct
 static bool
 is_of_timeline(XLogRecPtr end, TimeLineID timeline)
 {
-	return tliOfPointInHistory(end - 1, readTimeLineHistory(timeline)) == timeline;
+	List	   *timelines = readTimeLineHistory(timeline);
+
+	/* Without its file a later timeline seems to have no other before it. */
+	return (timeline == 1 || list_length(timelines) > 1) && tliOfPointInHistory(end - 1, timelines) == timeline;
 }
 
 bool
@@ -78,7 +82,6 @@ look_at_history(void)
 	ShermanHistory page;
 	XLogRecPtr	end;
 	ShermanLocal local;
-	TreeWalLimits limits;
 
 	if (history.known && history.looked_at == replayed)
 		return;
@@ -98,14 +101,17 @@ look_at_history(void)
 	memcpy(history.cluster, page.cluster, sizeof(history.cluster));
 	memset(&local, 0, sizeof(local));
 	sherman_history_adopt(&page, &local);
-	sherman_epoch_limits(&local, &limits);
-	sherman_connection_set_limits(&limits);
+	sherman_epoch_limits(&local, &history.limits);
+	sherman_connection_set_limits(&history.limits);
 }
 
+/* Whether this server has replayed up to `end`, in the timeline in which the page of history was judged. */
 static bool
 is_replayed(XLogRecPtr end)
 {
-	return GetXLogReplayRecPtr(NULL) >= end;
+	TimeLineID	timeline;
+
+	return GetXLogReplayRecPtr(&timeline) >= end && timeline == history.timeline;
 }
 
 bool
@@ -117,7 +123,6 @@ standby_has_replayed(const TreeWalPosition *wal)
 void
 standby_begin(void)
 {
-	sherman_connection_reads();
 	look_at_history();
 }
 
@@ -149,17 +154,9 @@ record_is_replayed(ShermanIndex *index, Relation relation, const TreeRecord *rec
 		return false;
 	if (record->removal_epoch == history.epoch)
 		return is_replayed(record->removal_lsn);
-	return record->removal_epoch < history.epoch;
-}
-
-static _Noreturn void
-report_conflict(Relation relation, const char *why)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-			 errmsg("canceling statement due to conflict with recovery"),
-			 errdetail("Index \"%s\" is the primary's, and %s.", RelationGetRelationName(relation), why),
-			 errhint("Run the statement again.")));
+	/* What an earlier run has removed behind the end of its WAL is not made good yet, or never will be. */
+	return record->removal_epoch < history.epoch &&
+		tree_wal_position_is_proven(&history.limits, record->removal_epoch, record->removal_lsn);
 }
 
 /*
@@ -172,14 +169,14 @@ wait_a_little(Relation relation, TimestampTz began, long *pause)
 	int			most = max_standby_streaming_delay >= 0 ? Max(max_standby_streaming_delay, LEAST_WAIT_MS) : sherman_operation_timeout_ms;
 
 	if (!RecoveryInProgress())
-		report_conflict(relation, "this server was promoted");
+		sherman_report_conflict(relation, "this server was promoted");
 	/* The row that the query has returned last is in a page that replay waits for, and we for replay. */
 	if (HoldingBufferPinThatDelaysRecovery())
-		report_conflict(relation, "has changed while a page of the table was in use here that is to be pruned");
+		sherman_report_conflict(relation, "has changed while a page of the table was in use here that is to be pruned");
 	if (GetRecoveryPauseState() != RECOVERY_NOT_PAUSED)
-		report_conflict(relation, "has changed while the replay of WAL is paused here");
+		sherman_report_conflict(relation, "has changed while the replay of WAL is paused here");
 	if (TimestampDifferenceExceeds(began, GetCurrentTimestamp(), most))
-		report_conflict(relation, "rows were removed from it that this server may still see");
+		sherman_report_conflict(relation, "rows were removed from it that this server may still see");
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, *pause, sherman_wait_event(SHERMAN_WAIT_REPLAY));
 	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
@@ -191,14 +188,15 @@ standby_believe(ShermanIndex *index, Relation relation)
 {
 	TimestampTz began = 0;
 	long		pause = FIRST_LOOK_MS;
+	uint32		epoch = history.epoch;
 	TreeRecord	record;
 	TreeStatus	status;
 
 	if (!RecoveryInProgress())
-		report_conflict(relation, "this server was promoted");
+		sherman_report_conflict(relation, "this server was promoted");
 	status = tree_record_at_home(sherman_connection_client(), index->meta.tree, tree_home(index->meta.root), &record);
 	if (status == TREE_NOT_FOUND)
-		report_conflict(relation, "was dropped or rebuilt there");
+		sherman_report_conflict(relation, "was dropped or rebuilt there");
 	if (status != TREE_OK)
 		sherman_report_failure(status, relation);
 	if ((record.flags & TREE_RECORD_BROKEN) != 0)
@@ -212,4 +210,7 @@ standby_believe(ShermanIndex *index, Relation relation)
 			began = GetCurrentTimestamp();
 		wait_a_little(relation, began, &pause);
 	}
+	/* Which of its leaves a crash has left in doubt was not known when they were read. */
+	if (history.epoch != epoch)
+		sherman_report_conflict(relation, "the primary has begun a new run since it was read");
 }

@@ -1,6 +1,6 @@
 # Mutants of am/server: its safeguards, removed one at a time (test/README). Sourced.
 
-mutate round_trips_not_measured t/079_round_trips measure_round_trip \
+mutate round_trips_not_measured t/079_round_trips sherman_measure_round_trip \
 	's/pg_atomic_write_u32\(&node->round_trip_us, \(uint32\) least\);/pg_atomic_write_u32(\&node->round_trip_us, 0);/'
 mutate mapped_leaves_kept t/076_leaf_cache admit_node \
 	's/sherman_node_is_mapped\(sherman_shared->node\[position\]\.address\)/false/'

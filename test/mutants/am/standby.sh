@@ -19,4 +19,4 @@ mutate standby_reads_what_it_does_not_know t/088_standby_reads determine_on_stan
 mutate promoted_session_writes_as_a_reader t/088_standby_reads find_or_open \
 	's/if \(unlikely\(sherman_connection_is_reader\(\)\)\)/if (false)/'
 mutate standby_follows_another_timeline t/090_standby_timeline is_of_timeline \
-	's/return tliOfPointInHistory\(.*?;/return timeline != 0 \&\& end != 0;/'
+	's/ && tliOfPointInHistory\(end - 1, timelines\) == timeline//'
