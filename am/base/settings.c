@@ -137,10 +137,10 @@ check_memory_nodes(char **value, void **extra, GucSource source)
 }
 
 /*
- * Sizes that shared memory or the memory node are made with: only before the server starts.
+ * What shared memory, the memory node and background workers are made with: only before the server starts.
  */
 static void
-define_sizes(void)
+define_at_start(void)
 {
 	DefineCustomIntVariable("sherman.embedded_memory",
 							"Node memory of the embedded memory node, 0 for none.",
@@ -169,6 +169,11 @@ define_sizes(void)
 							"0 has each session connect for itself.",
 							&sherman_connection_workers, 0, 0, FABRIC_PROXY_MAX_WORKERS,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("sherman.standby_reads",
+							 "Whether a hot standby uses the indexes of its primary.",
+							 "It reads them in the memory nodes of \"sherman.memory_nodes\", by tcp. Off hides them.",
+							 &sherman_standby_reads, true,
+							 PGC_POSTMASTER, 0, NULL, NULL, NULL);
 }
 
 static void
@@ -195,9 +200,9 @@ define_rebuilding(void)
 void
 sherman_define_settings(void)
 {
-	/* The sizes are of use, and changeable, only where shared memory is made. */
+	/* They are of use, and changeable, only where shared memory is made. */
 	if (process_shared_preload_libraries_in_progress)
-		define_sizes();
+		define_at_start();
 	DefineCustomStringVariable("sherman.memory_nodes",
 							   "Memory nodes to use instead of the embedded one: \"host:port, verbs:host:port, shm:/path\".",
 							   "More can be added while the server runs. One that is taken away makes the indexes "
@@ -254,11 +259,6 @@ sherman_define_settings(void)
 							 "sherman_take_over() has to be called before.",
 							 &sherman_take_over_mode, SHERMAN_TAKE_OVER_MANUAL, take_over_names,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("sherman.standby_reads",
-							 "Whether a hot standby uses the indexes of its primary.",
-							 "It reads them in the memory nodes of \"sherman.memory_nodes\", by tcp. Off hides them.",
-							 &sherman_standby_reads, true,
-							 PGC_POSTMASTER, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("sherman.heal",
 							 "Heals indexes that were changed before the server ended unclean.",
 							 "Off breaks them: they must be rebuilt. It counts when a memory node is attached.",
