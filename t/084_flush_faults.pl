@@ -250,8 +250,15 @@ sub worker_fault_at
 	query('ALTER SYSTEM SET sherman.debug_action = pause');
 	query("ALTER SYSTEM SET sherman.debug_step = $step");
 	$node->reload;
-	publish();
-	die "$what: it was not met" if !wait_for_step($offset, sub { count_rows() != $count });
+	# On a busy machine the rows may be there before the worker has read the settings: then others meet the step.
+	foreach my $try (1 .. 5)
+	{
+		publish();
+		last if wait_for_step($offset, sub { count_rows() != $count });
+		die "$what: it was not met" if $try == 5;
+		$publisher->wait_for_catchup('sub');
+		$count = count_rows();
+	}
 	$faults{$fault}{begin}->($which);
 	query('ALTER SYSTEM RESET sherman.debug_step');
 	query('ALTER SYSTEM RESET sherman.debug_process');
