@@ -48,12 +48,11 @@ sherman_lock(ShermanLock lock)
 void
 sherman_wake_launcher(void)
 {
-	Latch	   *latch;
-
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
-	latch = sherman_shared->launcher_latch;
-	if (latch != NULL)
-		SetLatch(latch);
+	if (sherman_shared->launcher_latch != NULL)
+		SetLatch(sherman_shared->launcher_latch);
+	if (sherman_shared->reader_latch != NULL)
+		SetLatch(sherman_shared->reader_latch);
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 }
 
@@ -87,13 +86,4 @@ bool
 sherman_is_reading_standby(void)
 {
 	return sherman_shared != NULL && pg_atomic_read_u32(&sherman_shared->standby_reads) != 0 && RecoveryInProgress();
-}
-
-void
-sherman_wake_reader(void)
-{
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
-	if (sherman_shared->reader_latch != NULL)
-		SetLatch(sherman_shared->reader_latch);
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 }

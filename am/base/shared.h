@@ -331,8 +331,7 @@ extern void sherman_invalidate_plans(void);
 extern bool sherman_all_hidden(void);
 /* Whether this is a hot standby that reads its primary's indexes. */
 extern bool sherman_is_reading_standby(void);
-/* Has the process that attaches memory nodes as a reader look at them now. */
-extern void sherman_wake_reader(void);
+/* Wakes the process that looks after memory nodes: the launcher, or the reader of a standby. */
 extern void sherman_wake_launcher(void);
 /* Whether this server runs the embedded node: decided when it starts, and then so until it ends. */
 extern bool sherman_embedded;

@@ -108,6 +108,22 @@ lock_to_change(uint64 tree)
 	return hash_search(trees, &tree, HASH_FIND, NULL);
 }
 
+/*
+ * Changes all entries, each of which may be removed; `which` is passed on.
+ */
+static void
+change_all(void (*change) (ShermanTreeEntry *entry, uint32 which), uint32 which)
+{
+	HASH_SEQ_STATUS sequence;
+	ShermanTreeEntry *entry;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
+	hash_seq_init(&sequence, trees);
+	while ((entry = hash_seq_search(&sequence)) != NULL)
+		change(entry, which);
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+}
+
 static void
 entry_mutated(uint64 key, uint32 epoch, uint64 nonce)
 {
@@ -235,35 +251,6 @@ sherman_trees_judge(const TreeRecord *record, ShermanVerdict verdict)
 }
 
 void
-sherman_trees_unlist(uint32 home)
-{
-	HASH_SEQ_STATUS sequence;
-	ShermanTreeEntry *entry;
-
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
-	hash_seq_init(&sequence, trees);
-	while ((entry = hash_seq_search(&sequence)) != NULL)
-		entry->unproven |= entry->home == home;
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
-}
-
-void
-sherman_trees_forget_unlisted(uint32 home)
-{
-	HASH_SEQ_STATUS sequence;
-	ShermanTreeEntry *entry;
-
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
-	hash_seq_init(&sequence, trees);
-	while ((entry = hash_seq_search(&sequence)) != NULL)
-	{
-		if (entry->home == home && entry->unproven)
-			hash_search(trees, &entry->tree, HASH_REMOVE, NULL);
-	}
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
-}
-
-void
 sherman_trees_remove(uint64 tree)
 {
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
@@ -283,23 +270,45 @@ sherman_trees_abandon(uint64 tree)
 	sherman_wake_launcher();
 }
 
+static void
+unlist(ShermanTreeEntry *entry, uint32 home)
+{
+	entry->unproven |= entry->home == home;
+}
+
+static void
+forget_entry(ShermanTreeEntry *entry, uint32 home)
+{
+	if (entry->home != home)
+		return;
+	if (entry->replicas_doubt)
+		tree_replicas_lose_doubt(sherman_tree_shared);
+	hash_search(trees, &entry->tree, HASH_REMOVE, NULL);
+}
+
+static void
+forget_unlisted(ShermanTreeEntry *entry, uint32 home)
+{
+	if (entry->unproven)
+		forget_entry(entry, home);
+}
+
 void
 sherman_trees_clear(uint32 home)
 {
-	HASH_SEQ_STATUS sequence;
-	ShermanTreeEntry *entry;
+	change_all(forget_entry, home);
+}
 
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
-	hash_seq_init(&sequence, trees);
-	while ((entry = hash_seq_search(&sequence)) != NULL)
-	{
-		if (entry->home != home)
-			continue;
-		if (entry->replicas_doubt)
-			tree_replicas_lose_doubt(sherman_tree_shared);
-		hash_search(trees, &entry->tree, HASH_REMOVE, NULL);
-	}
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+void
+sherman_trees_unlist(uint32 home)
+{
+	change_all(unlist, home);
+}
+
+void
+sherman_trees_forget_unlisted(uint32 home)
+{
+	change_all(forget_unlisted, home);
 }
 
 bool
@@ -398,38 +407,31 @@ sherman_trees_heal_vain(uint64 tree, bool vain)
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
 }
 
+static void
+settle(ShermanTreeEntry *entry, uint32 database)
+{
+	if (entry->database != database)
+		return;
+	entry->unproven = false;
+	entry->dead_since = 0;
+}
+
 void
 sherman_trees_settle(Oid database)
 {
-	HASH_SEQ_STATUS sequence;
-	ShermanTreeEntry *entry;
+	change_all(settle, database);
+}
 
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
-	hash_seq_init(&sequence, trees);
-	while ((entry = hash_seq_search(&sequence)) != NULL)
-	{
-		if (entry->database != database)
-			continue;
-		entry->unproven = false;
-		entry->dead_since = 0;
-	}
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+static void
+unprove(ShermanTreeEntry *entry, uint32 database)
+{
+	entry->unproven |= database == InvalidOid || entry->database == database;
 }
 
 void
 sherman_trees_unprove(Oid database)
 {
-	HASH_SEQ_STATUS sequence;
-	ShermanTreeEntry *entry;
-
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
-	hash_seq_init(&sequence, trees);
-	while ((entry = hash_seq_search(&sequence)) != NULL)
-	{
-		if (database == InvalidOid || entry->database == database)
-			entry->unproven = true;
-	}
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+	change_all(unprove, database);
 }
 
 ShermanTreeEntry *

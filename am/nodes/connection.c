@@ -261,6 +261,18 @@ sherman_fabric_options(FabricOptions *options, uint32 incarnation)
 	options->proxy = connection.launcher || options->reader ? NULL : sherman_connection_proxy(sleep_for_worker);
 }
 
+FabricStatus
+sherman_control_connect(const char *address, Fabric **fabric, FabricEndpoint **endpoint)
+{
+	FabricOptions options;
+	FabricStatus status;
+
+	*fabric = NULL;
+	sherman_fabric_options(&options, 0);
+	status = fabric_open(&options, fabric);
+	return status == FABRIC_OK ? fabric_connect(*fabric, address, endpoint) : status;
+}
+
 void
 sherman_connection_prepare(void)
 {
@@ -342,7 +354,7 @@ await_reader(int position, ShermanNode *known)
 {
 	uint64		serial = pg_atomic_read_u64(&known->serial);
 
-	sherman_wake_reader();
+	sherman_wake_launcher();
 	for (int waited = 0; waited < READER_PATIENCE_MS && !should_stop(NULL); waited += READER_LOOK_MS)
 	{
 		copy_known(position, known);
@@ -389,7 +401,6 @@ connect_node(void *argument, uint32_t position, char *detail)
 		{
 			pg_atomic_write_u32(&sherman_shared->node[position].suspected, SHERMAN_SUSPECTED);
 			sherman_wake_launcher();
-			sherman_wake_reader();
 		}
 		return NULL;
 	}

@@ -76,6 +76,11 @@ extern void sherman_connection_begin_inside(int level);
 extern void sherman_connection_abort_inside(int level);
 /* Fills what fabric_open() needs. */
 extern void sherman_fabric_options(FabricOptions *options, uint32 incarnation);
+/*
+ * For the process that looks after memory nodes: a connection that belongs to no client, for calls, or on a standby of a reader.  The caller closes
+ * *fabric, which is NULL if there is none, in any case.
+ */
+extern FabricStatus sherman_control_connect(const char *address, Fabric **fabric, FabricEndpoint **endpoint);
 /* Writes what an attempt to connect ended with, SHERMAN_FAILURE_BYTES at most; fabric may be NULL. */
 extern void sherman_describe_failure(char *failure, FabricStatus status, Fabric *fabric);
 /* Why this process could not connect to a memory node that is attached, and the status of that; "" = it did. */

@@ -267,7 +267,6 @@ sherman_node_lost(int position)
 		return;
 	tell();
 	sherman_wake_launcher();
-	sherman_wake_reader();
 }
 
 void

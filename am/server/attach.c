@@ -321,15 +321,11 @@ static bool
 attach_entry(int entry)
 {
 	char		failure[SHERMAN_FAILURE_BYTES] = "";
-	FabricOptions options;
 	FabricEndpoint *endpoint;
-	Fabric	   *fabric = NULL;
+	Fabric	   *fabric;
 	FabricStatus status;
 
-	sherman_fabric_options(&options, 0);
-	status = fabric_open(&options, &fabric);
-	if (status == FABRIC_OK)
-		status = fabric_connect(fabric, sherman_shared->listed[entry].address, &endpoint);
+	status = sherman_control_connect(sherman_shared->listed[entry].address, &fabric, &endpoint);
 	if (status == FABRIC_OK)
 		status = attach_over(entry, endpoint, fabric, failure);
 	else
@@ -564,17 +560,13 @@ static bool
 resume_one(int position)
 {
 	const ShermanNode *node = &sherman_shared->node[position];
-	FabricOptions options;
 	FabricEndpoint *endpoint;
-	Fabric	   *fabric = NULL;
+	Fabric	   *fabric;
 	FabricStatus status;
 	uint32		instance;
 	uint32		incarnation = 0;
 
-	sherman_fabric_options(&options, 0);
-	status = fabric_open(&options, &fabric);
-	if (status == FABRIC_OK)
-		status = fabric_connect(fabric, node->address, &endpoint);
+	status = sherman_control_connect(node->address, &fabric, &endpoint);
 	if (status == FABRIC_OK)
 		status = fabric_attach(endpoint, true, sherman_shared->launcher_nonce, &instance, &incarnation);
 	if (fabric != NULL)

@@ -150,15 +150,11 @@ static void
 attach_reader(ShermanListedNode *listed, const ShermanHistory *history)
 {
 	char		failure[SHERMAN_FAILURE_BYTES] = "";
-	FabricOptions options;
 	FabricEndpoint *endpoint;
-	Fabric	   *fabric = NULL;
+	Fabric	   *fabric;
 	FabricStatus status;
 
-	sherman_fabric_options(&options, 0);
-	status = fabric_open(&options, &fabric);
-	if (status == FABRIC_OK)
-		status = fabric_connect(fabric, listed->address, &endpoint);
+	status = sherman_control_connect(listed->address, &fabric, &endpoint);
 	if (status == FABRIC_OK)
 		strlcpy(failure, read_over(listed, endpoint, history), sizeof(failure));
 	else
@@ -352,7 +348,7 @@ reader_end(void)
 	/* The reader says that it is there before it asks whether recovery goes on. */
 	if (sherman_shared->reader_pid != 0)
 	{
-		sherman_wake_reader();
+		sherman_wake_launcher();
 		return false;
 	}
 	if ((sherman_shared->followed[0] | sherman_shared->followed[1]) == 0)
