@@ -26,17 +26,21 @@ $node->safe_psql('postgres', q{
 my $settled = q{SELECT count(*) = 0 FROM pg_stat_activity
 	WHERE pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)};
 my $removed = q{SELECT array_agg(reltuples::int ORDER BY relname) FROM pg_class WHERE relname IN ('p_id', 'p_k', 'p_t')};
+my $merged = qr/index "p_id": pages: \d+ in total, [1-9]\d* newly deleted/;
 my ($vacuum, $report);
 for my $try (1 .. 50)
 {
 	$node->poll_query_until('postgres', $settled) or die 'somebody holds a snapshot';
 	$node->psql('postgres', 'SET min_parallel_index_scan_size = 0; VACUUM (PARALLEL 2, VERBOSE) p', stderr => \$vacuum);
 	$report .= $vacuum;
-	last if $node->safe_psql('postgres', $removed) eq '{3750,3750,3750}';
+	last if $report =~ $merged && $node->safe_psql('postgres', $removed) eq '{3750,3750,3750}';
+	# Leaves are merged when no call on any tree goes on: where processes of the other indexes have to wait for a processor inside of
+	# one, they stay for the next VACUUM that has something to remove.
+	$node->safe_psql('postgres', q{INSERT INTO p VALUES (0, 0, ''); DELETE FROM p WHERE id = 0});
 }
 like($report, qr/launched [12] parallel vacuum workers? for index vacuuming \(planned: 2\)/, 'workers vacuum indexes');
 is($node->safe_psql('postgres', $removed), '{3750,3750,3750}', 'the entries of deleted rows are gone, whoever removed them');
-like($report, qr/index "p_id": pages: \d+ in total, [1-9]\d* newly deleted/, 'emptied leaves are merged there, too');
+like($report, $merged, 'emptied leaves are merged there, too');
 foreach my $index (qw(p_id p_k p_t))
 {
 	is(check_index($node, $index), '0', "$index is whole");
