@@ -182,6 +182,18 @@ $standby->restart;
 wait_both($standby);
 compare('the standby was restarted');
 
+# The primary is started anew, twice, and changes its indexes each time: the standby knows them as they were before.
+foreach my $run (1 .. 2)
+{
+	$primary->restart;
+	wait_both($primary);
+	wait_both($standby);
+	$primary->safe_psql('postgres', "INSERT INTO rows SELECT g, 'latest', g % 10 FROM generate_series(64000 + 10 * $run, 64009 + 10 * $run) g");
+	$primary->wait_for_catchup($standby);
+}
+wait_both($standby);
+compare('the primary was started anew');
+
 # It is promoted: what it has read it now has, and changes.
 my $session = $standby->background_psql('postgres', on_error_stop => 0);
 $session->query_safe('SET enable_seqscan = off');
@@ -189,7 +201,14 @@ is($session->query_safe('SELECT count(*) FROM rows WHERE id BETWEEN 62001 AND 62
 wait_noted($primary);
 $primary->wait_for_catchup($standby);
 $primary->stop;
+# Nobody judges an index before its memory node is attached: that takes a while here.
+$_->crash foreach @msd;
 $standby->promote;
+$standby->poll_query_until('postgres', q{SELECT NOT pg_is_in_recovery()}) or die;
+(undef, undef, $error) = $standby->psql('postgres', q{SET statement_timeout = '1s'; INSERT INTO rows VALUES (64011, 'early', 1)});
+like($error, qr/canceling statement due to statement timeout|memory node/, 'a change waits');
+unlike($error, qr/broken/, 'and calls nothing broken');
+$_->start foreach @msd;
 wait_attached($standby);
 wait_both($standby);
 is($session->query_safe('INSERT INTO rows SELECT 70001, md5(\'x\'), 3; SELECT count(*) FROM rows WHERE id BETWEEN 62001 AND 62020 OR id = 70001'), '20', 'and changes rows when the server was promoted');

@@ -221,7 +221,8 @@ test_writes_nothing(void **state)
 static void
 test_record(void **state)
 {
-	TreeRecord change = {.mutated_epoch = 7, .nonce = 8, .removal_epoch = 7, .removal_lsn = 9};
+	TreeRecord change = {
+		.mutated_epoch = 7, .nonce = 8, .removal_epoch = 7, .removal_lsn = 9, .removal_horizon = 0xfffffff0u};
 	TreeRecord record;
 	Pair pair;
 
@@ -233,12 +234,225 @@ test_record(void **state)
 	require_ok(tree_record_at_home(client.tree, pair.record.tree, tree_home(pair.record.root), &record));
 	assert_int_equal(record.removal_epoch, 7);
 	assert_int_equal(record.removal_lsn, 9);
+	assert_int_equal(record.removal_horizon, 0xfffffff0u);
 	assert_int_equal(record.nonce, 8);
+	/* Two processes, of which the one knows of more WAL and the other of more transactions; these begin again behind 2^32. */
+	change.removal_lsn = 8;
+	change.removal_horizon = 3;
+	require_ok(tree_record_update(client.tree, &change));
+	change.removal_lsn = 10;
+	change.removal_horizon = 0xfffffff1u;
+	require_ok(tree_record_update(client.tree, &change));
+	require_ok(tree_record_at_home(client.tree, pair.record.tree, tree_home(pair.record.root), &record));
+	assert_int_equal(record.removal_lsn, 10);
+	assert_int_equal(record.removal_horizon, 3);
+	/* In a new epoch all begins anew. */
+	change.removal_epoch = 8;
+	change.removal_lsn = 1;
+	change.removal_horizon = 2;
+	require_ok(tree_record_update(client.tree, &change));
+	require_ok(tree_record_at_home(client.tree, pair.record.tree, tree_home(pair.record.root), &record));
+	assert_int_equal(record.removal_lsn, 1);
+	assert_int_equal(record.removal_horizon, 2);
 	assert_int_equal(tree_record_at_home(client.tree, 0, 0, &record), TREE_INVALID);
 	assert_int_equal(tree_record_at_home(client.tree, pair.record.tree, TREE_MAX_NODES, &record),
 	                 TREE_INVALID);
 	require_ok(tree_drop(client.tree, pair.record.tree, tree_home(pair.record.root)));
 	assert_int_equal(tree_record_at_home(client.tree, pair.record.tree, 0, &record), TREE_NOT_FOUND);
+	pair_close(&pair);
+}
+
+/* ---- what leaves say of what is gone ---- */
+
+/* The youngest position of what was removed from the leaves that a lookup of the number reads. */
+static TreeWalPosition
+removed_at(Tree *theirs, uint64_t number)
+{
+	TreeSeen seen;
+
+	tree_seen_forget(theirs);
+	(void) finds(theirs, number);
+	tree_seen(theirs, &seen);
+	assert_int_equal(seen.added.epoch, wal.epoch);
+	assert_int_equal(seen.added.lsn, wal.lsn);
+	return seen.removed;
+}
+
+static void
+assert_removed_at(Tree *theirs, uint64_t number, uint32_t epoch, uint64_t lsn)
+{
+	TreeWalPosition removed = removed_at(theirs, number);
+
+	assert_int_equal(removed.epoch, epoch);
+	assert_int_equal(removed.lsn, lsn);
+}
+
+/* Removes the entries of the middle half: proven up to a position. */
+static TreeVacuum *
+vacuum_middle(Tree *mine, const TreeWalPosition *proven)
+{
+	TreeVacuumCounts counts = {0};
+	TreeVacuum *walk;
+	TreeStatus status;
+
+	tree_removal_proven(mine, proven);
+	require_ok(tree_vacuum_open(mine, &walk));
+	while ((status = tree_vacuum_next(walk, is_of_the_middle, NULL, &counts)) == TREE_OK)
+		;
+	assert_int_equal(status, TREE_END);
+	assert_true(counts.removed == ENTRIES / 2);
+	return walk;
+}
+
+/* Numbers between those that there are, from one on. */
+static void
+insert_between(Tree *mine, uint64_t from, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+	{
+		TreeKey key = number_key(from + 2 * i, ENTRIES + i);
+
+		must_insert(mine, &key, false);
+	}
+}
+
+/* A leaf says how far one has to be to miss nothing of it: it, both halves when it is split, and the neighbor that it is merged into. */
+static void
+test_removed_from_leaves(void **state)
+{
+	const TreeWalPosition first = {.epoch = 1, .lsn = 5000}, second = {.epoch = 2, .lsn = 100};
+	TreeMergeCounts merged = {0};
+	TreeVacuum *walk;
+	TreeMerge *merge;
+	TreeStatus status;
+	TreeSeen seen;
+	Tree *mine;
+	Pair pair;
+
+	(void) state;
+	pair_open(&pair);
+	assert_removed_at(pair.theirs, ENTRIES, 0, 0);
+	walk = vacuum_middle(pair.mine, &first);
+	/* Leaves that are read ahead count as well. */
+	tree_seen_forget(pair.theirs);
+	assert_int_equal(test_tree_entries(pair.theirs), ENTRIES / 2);
+	tree_seen(pair.theirs, &seen);
+	assert_int_equal(seen.removed.lsn, 5000);
+	assert_removed_at(pair.theirs, 10, 0, 0);
+	for (uint64_t number = ENTRIES / 2 + 200; number < ENTRIES * 3 / 2 - 200; number += 100)
+		assert_removed_at(pair.theirs, number, 1, 5000);
+	require_ok(tree_merge_open(pair.mine, walk, &merge));
+	while ((status = tree_merge_next(merge, &merged)) == TREE_OK)
+		;
+	assert_int_equal(status, TREE_END);
+	assert_true(merged.leaves > 3);
+	tree_merge_close(merge);
+	tree_vacuum_close(walk);
+	for (uint64_t number = ENTRIES / 2 + 200; number < ENTRIES * 3 / 2 - 200; number += 100)
+		assert_removed_at(pair.theirs, number, 1, 5000);
+	/* Splits by a process that has proven nothing hand it on. */
+	mine = open_tree(&other_client, &pair.record);
+	insert_between(mine, ENTRIES / 2 + 201, ENTRIES / 2 - 200);
+	for (uint64_t number = ENTRIES / 2 + 201; number < ENTRIES * 3 / 2 - 201; number += 100)
+		assert_removed_at(pair.theirs, number, 1, 5000);
+	assert_removed_at(pair.theirs, 10, 0, 0);
+	/* And one that has proven more says so of whatever it writes anew. */
+	tree_removal_proven(mine, &second);
+	insert_between(mine, 1, 200);
+	assert_removed_at(pair.theirs, 101, 2, 100);
+	tree_close(mine);
+	pair_close(&pair);
+}
+
+/* The TIDs of one leaf. */
+static bool
+is_of_batch(void *argument, uint32_t block, uint16_t offset)
+{
+	const TreeBatch *batch = argument;
+
+	for (int i = 0; i < batch->count; i++)
+		if (batch->entries[i].block == block && batch->entries[i].offset == offset)
+			return true;
+	return false;
+}
+
+/* A leaf goes into a neighbor from which nothing was removed; a process merges that has proven nothing. */
+static void
+test_merged_by_another(void **state)
+{
+	const TreeWalPosition proven = {.epoch = 1, .lsn = 5000};
+	TreeMergeCounts merged = {0};
+	TreeVacuumCounts counts = {0};
+	const TreeBatch *batch;
+	TreeBatch leaf;
+	TreeVacuum *walk;
+	TreeMerge *merge;
+	TreeScan *scan;
+	TreeStatus status;
+	TreeKey key;
+	Tree *mine;
+	Pair pair;
+
+	(void) state;
+	pair_open(&pair);
+	mine = open_tree(&other_client, &pair.record);
+	require_ok(tree_scan_open(mine, &scan));
+	require_ok(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL));
+	for (int i = 0; i < 5; i++)
+		require_ok(tree_scan_next(scan, &batch));
+	leaf = *batch;
+	require_ok(tree_batch_key(scan, batch, batch->count / 2, &key));
+	tree_scan_close(scan);
+	tree_removal_proven(pair.mine, &proven);
+	require_ok(tree_vacuum_open(pair.mine, &walk));
+	while ((status = tree_vacuum_next(walk, is_of_batch, &leaf, &counts)) == TREE_OK)
+		;
+	assert_int_equal(counts.removed, leaf.count);
+	tree_vacuum_close(walk);
+	require_ok(tree_vacuum_open(mine, &walk));
+	while ((status = tree_vacuum_next(walk, NULL, NULL, &counts)) == TREE_OK)
+		;
+	require_ok(tree_merge_open(mine, walk, &merge));
+	while ((status = tree_merge_next(merge, &merged)) == TREE_OK)
+		;
+	assert_int_equal(merged.leaves, 1);
+	tree_merge_close(merge);
+	tree_vacuum_close(walk);
+	/* Its TID is its place among the numbers. */
+	assert_removed_at(pair.theirs, 2 * (key.block * 100 + key.offset - 1), 1, 5000);
+	assert_removed_at(pair.theirs, ENTRIES, 0, 0);
+	tree_close(mine);
+	pair_close(&pair);
+}
+
+/* Marks that a crash has made void stay so when the leaf is written anew: they do not seem to be proven by what is proven now. */
+static void
+test_void_marks_stay_void(void **state)
+{
+	const TreeWalPosition proven = {.epoch = wal.epoch + 1, .lsn = 9000};
+	TreeWalLimits limits = {.epoch = wal.epoch + 1, .first = wal.epoch, .count = 1, .limit = {wal.lsn - 1}};
+	const TreeBatch *batch;
+	TreeDead dead[TREE_BATCH_MAX];
+	TreeScan *scan;
+	int marked;
+	Pair pair;
+
+	(void) state;
+	pair_open(&pair);
+	require_ok(tree_scan_open(pair.mine, &scan));
+	require_ok(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL));
+	require_ok(tree_scan_next(scan, &batch));
+	for (int i = 0; i < 3; i++)
+		dead[i] = (TreeDead){batch->entries[i].block, batch->entries[i].offset, batch->entries[i].cell};
+	require_ok(tree_mark_dead(pair.mine, &batch->leaf, dead, 3, &wal, &marked));
+	assert_int_equal(marked, 3);
+	tree_scan_close(scan);
+	pair.mine->geometry.ends = &limits;
+	tree_removal_proven(pair.mine, &proven);
+	/* It is split. */
+	insert_between(pair.mine, 1, 60);
+	assert_int_equal(test_tree_entries(pair.mine), ENTRIES + 60);
+	assert_removed_at(pair.theirs, 0, wal.epoch, wal.lsn);
 	pair_close(&pair);
 }
 
@@ -288,8 +502,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_merged), cmocka_unit_test(test_marks),   cmocka_unit_test(test_writes_nothing),
-		cmocka_unit_test(test_record), cmocka_unit_test(test_forgets),
+		cmocka_unit_test(test_merged),
+		cmocka_unit_test(test_marks),
+		cmocka_unit_test(test_writes_nothing),
+		cmocka_unit_test(test_record),
+		cmocka_unit_test(test_removed_from_leaves),
+		cmocka_unit_test(test_merged_by_another),
+		cmocka_unit_test(test_void_marks_stay_void),
+		cmocka_unit_test(test_forgets),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

@@ -203,6 +203,7 @@ struct Tree
 	OverflowBlock cut;      /* of a separator in the making, likewise */
 	uint64_t inserted;      /* pointer of the leaf that the last insert put its entry into */
 	TreeWalPosition proven; /* tree_removal_proven(); the geometry refers to it */
+	TreeSeen seen;          /* a reader's; node_read.c */
 	TreeFullHook full_hook; /* full_leaf.c; NULL = none */
 	void *full_argument;
 	bool full_always;

@@ -29,6 +29,11 @@ typedef struct TreeRecord
 	uint32_t mutated_epoch; /* last epoch in which it was changed, 0 = never */
 	uint32_t flags;         /* TREE_RECORD_* */
 	TreeFormat format;
+	/*
+	 * All rows whose entries were removed in removal_epoch were deleted by transactions before this one: the lower half of its
+	 * number, as transactions are compared modulo 2^32.  It takes no room: release 1.0 left it free.
+	 */
+	uint32_t removal_horizon;
 	uint64_t bytes; /* of extents */
 	uint32_t extents;
 	/* The first epoch whose leaves may still be unverified; 0 = none. The healer finds trees by it. */
@@ -98,7 +103,7 @@ extern TreeStatus tree_record_read(TreeClient *client, uint64_t tree, uint32_t h
 /* The same as the home alone has it, by one call: bytes and extents are its own. */
 extern TreeStatus tree_record_at_home(TreeClient *client, uint64_t tree, uint32_t home, TreeRecord *record);
 /*
- * Changes the record at the home of record->root; fields changed: flags (or), mutated_epoch, removal_*, nonce,
+ * Changes the record at the home of record->root; fields changed: flags (or), mutated_epoch, removal_* (each rises), nonce,
  * unverified_epoch (the first one stays) and members where not 0.  TREE_INVALID: another memory node is a member in that place.
  */
 extern TreeStatus tree_record_update(TreeClient *client, const TreeRecord *record);
@@ -203,6 +208,14 @@ typedef struct TreeWalPosition
 	uint32_t epoch;
 	uint64_t lsn;
 } TreeWalPosition;
+
+/* Raises a position to a younger one. */
+static inline void
+tree_wal_position_raise(TreeWalPosition *position, uint32_t epoch, uint64_t lsn)
+{
+	if (epoch > position->epoch || (epoch == position->epoch && lsn > position->lsn))
+		*position = (TreeWalPosition){.epoch = epoch, .lsn = lsn};
+}
 
 /*
  * Inserts one entry; returns after the memory node's acknowledgment (I-P2). Inserting the same (key image, TID) again
@@ -322,6 +335,19 @@ typedef struct TreeBatch
 
 extern TreeStatus tree_scan_open(Tree *handle, TreeScan **scan);
 extern void tree_scan_close(TreeScan *scan);
+
+/*
+ * What a reader (TreeClientOptions.reader) may lack: the youngest WAL positions of the leaves that it has read by this handle since
+ * tree_seen_forget(), scans' leaves ahead and lookups included.
+ */
+typedef struct TreeSeen
+{
+	TreeWalPosition added;   /* behind the WAL of the rows of their entries, with slack */
+	TreeWalPosition removed; /* of the evidence for what is dead in them, or was removed from them */
+} TreeSeen;
+
+extern void tree_seen(const Tree *handle, TreeSeen *seen);
+extern void tree_seen_forget(Tree *handle);
 
 /*
  * Begins at `start` (NULL: at the end of the tree where the direction begins) and ends at `stop` (NULL:

@@ -162,7 +162,8 @@ delete_from_full_leaf(void *argument, TreeFullLeaf *leaf)
 		removed = ask_table_safely(index, leaf, &deleted);
 	if (removed == 0 && leaf->marked == 0)
 		return false;
-	end = evidence_end();
+	/* Where the table has pruned a row, a standby takes notice of that record alone, which may be younger than what proves it dead. */
+	end = removed > 0 && sherman_standbys_may_read(index->relation) ? compat_wal_end() : evidence_end();
 	/* A mark that another session made may be younger than what is evidence for us, which proves what lies before its end. */
 	if (leaf->marked > 0 && leaf->dead_epoch == sherman_epoch() && leaf->dead_lsn >= end)
 		end = compat_wal_end();

@@ -224,6 +224,7 @@ typedef struct ShermanShared
 	pid_t		reader_pid;		/* of the process that does that, 0 = there is none */
 	Latch	   *reader_latch;
 	uint64		followed[2];	/* the primary's identity at memory nodes */
+	pg_atomic_uint64 reads_serial;	/* counts how often a memory node was attached as one */
 	pg_atomic_uint32 trees_wanted;	/* 1: a session has met an index whose tree the table of trees lacks */
 
 	/* Memory nodes that are to be forgotten */
@@ -257,6 +258,13 @@ typedef struct ShermanShared
 	 */
 	pg_atomic_uint64 dead_horizon[SHERMAN_HORIZONS];
 	uint64		began_at;		/* the last transaction before this run began its epoch, likewise */
+
+	/*
+	 * All rows that any process has pruned until now were deleted by transactions before this one: FullTransactionId; 0: that is not known
+	 * (am/standby/horizon.c).
+	 */
+	pg_atomic_uint64 prune_bound;
+	pid_t		horizon_pid;	/* of the process that keeps it so, 0 = there is none */
 
 	uint64		leaf_cache_bytes;	/* room of the cache of leaves, 0 = there is none */
 	int			slots;

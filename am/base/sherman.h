@@ -96,7 +96,8 @@ typedef enum ShermanWait
 	SHERMAN_WAIT_DATABASE_WORKER,	/* for a worker that is to leave a database */
 	SHERMAN_WAIT_LAUNCHER_MAIN, /* the launcher, between its rounds */
 	SHERMAN_WAIT_CONNECTION_WORKER_MAIN,	/* a connection worker, for work */
-	SHERMAN_WAIT_READER_MAIN	/* the process of a standby that attaches memory nodes, between its rounds */
+	SHERMAN_WAIT_READER_MAIN,	/* the process of a standby that attaches memory nodes, between its rounds */
+	SHERMAN_WAIT_HORIZON_MAIN	/* the process that keeps the horizon of removals for standbys, between its looks */
 } ShermanWait;
 
 /* In the startup hook. */

@@ -23,6 +23,7 @@ static const char *const names[] = {
 	[SHERMAN_WAIT_LAUNCHER_MAIN] = "ShermanLauncherMain",
 	[SHERMAN_WAIT_CONNECTION_WORKER_MAIN] = "ShermanConnectionWorkerMain",
 	[SHERMAN_WAIT_READER_MAIN] = "ShermanReaderMain",
+	[SHERMAN_WAIT_HORIZON_MAIN] = "ShermanHorizonMain",
 };
 
 /* Inherited from the postmaster; 0 = not preloaded. */

@@ -217,6 +217,12 @@ typedef struct ShermanIndex
 	TreeWalPosition	proven;			/* tree_removal_proven() was told */
 	XLogRecPtr	proven_end;		/* where the evidence ends, */
 	uint64		proven_horizon;	/* and which transactions' deletions standbys were told of */
+	struct						/* on a standby: the tree's record was believed (am/standby/replay.c) */
+	{
+		uint64		serial;		/* when memory nodes had been attached so often; 0: never */
+		uint64		nonce;		/* and the primary's last run that was known */
+		uint32		epoch;
+	}			believed;
 	ShermanExtreme extremes[2]; /* the least and the greatest value */
 } ShermanIndex;
 
@@ -320,6 +326,9 @@ extern bool sherman_standbys_may_read(Relation index);
  */
 extern void sherman_note_dead(TransactionId deleted);
 extern void sherman_note_dead_now(Relation table);
+
+/* A transaction of not long ago with its epoch, as FullTransactionId. */
+extern uint64 sherman_full_xid(TransactionId xid);
 
 /* The index if it is good and at hand without waiting; else NULL.  Raises nothing.  `lazily`: as for a scan. */
 extern ShermanIndex *sherman_index_quietly(Relation index, bool lazily);

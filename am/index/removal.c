@@ -37,9 +37,8 @@ horizon_of_database(void)
 	return &sherman_shared->dead_horizon[MyDatabaseId % SHERMAN_HORIZONS];
 }
 
-/* A transaction of not long ago, with its epoch. */
-static uint64
-with_epoch(TransactionId xid)
+uint64
+sherman_full_xid(TransactionId xid)
 {
 	FullTransactionId next = ReadNextFullTransactionId();
 	uint32		epoch = EpochFromFullTransactionId(next);
@@ -56,7 +55,7 @@ sherman_note_dead(TransactionId deleted)
 
 	if (!TransactionIdIsNormal(deleted))
 		return;
-	mine = with_epoch(deleted);
+	mine = sherman_full_xid(deleted);
 	while (noted < mine && !pg_atomic_compare_exchange_u64(horizon, &noted, mine))
 		;
 }
@@ -108,11 +107,25 @@ tell_standbys(Relation relation)
 	return compat_wal_end();
 }
 
+/*
+ * Before which transaction all rows were deleted whose entries are removed.  Which these are is known by now: some were pruned before, by the
+ * horizon of whatever process, which leaves nothing to tell by who has deleted them.
+ */
+static uint64
+removal_horizon(void)
+{
+	uint64		bound;
+
+	pg_read_barrier();
+	bound = pg_atomic_read_u64(&sherman_shared->prune_bound);
+	return bound != 0 ? bound : U64FromFullTransactionId(ReadNextFullTransactionId());
+}
+
 bool
 sherman_removal_is_proven(Relation relation, const ShermanIndex *index, XLogRecPtr end, TransactionId deleted)
 {
 	return index->proven.epoch == sherman_epoch() && index->proven_end >= end &&
-		(!TransactionIdIsNormal(deleted) || !sherman_standbys_may_read(relation) || with_epoch(deleted) <= index->proven_horizon);
+		(!TransactionIdIsNormal(deleted) || !sherman_standbys_may_read(relation) || sherman_full_xid(deleted) <= index->proven_horizon);
 }
 
 void
@@ -125,6 +138,7 @@ sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end)
 	if (standbys)
 	{
 		record.removal_lsn = tell_standbys(relation);
+		record.removal_horizon = (uint32) removal_horizon();
 		index->proven_horizon = told;
 	}
 	sherman_flush_to_standbys(record.removal_lsn);

@@ -223,7 +223,7 @@ scan_only_return(ScanOnly *only, IndexScanDesc scan, ShermanIndex *index, TreeSc
 	status = sherman_batch_key(index, scan->indexRelation, tree_scan, batch, position, &key);
 	/* Removed meanwhile: VACUUM found its row dead to every snapshot, of a standby once that is replayed. */
 	if (unlikely(sherman_connection_is_reader()) && status == TREE_NOT_FOUND)
-		standby_believe(index, scan->indexRelation);
+		standby_believe(index, scan->indexRelation, scan->xs_snapshot, false);
 	if (status == TREE_NOT_FOUND)
 		return false;
 	if (status != TREE_OK)

@@ -21,7 +21,7 @@ scan_batch_key(IndexScanDesc scan, int position, TreeKey *key)
 		scan_report_status(scan, status);
 	/* It was removed since the batch was read: its row is none that the snapshot sees, once that is replayed. */
 	if (unlikely(state->standby) && status == TREE_NOT_FOUND)
-		standby_believe(state->index, scan->indexRelation);
+		standby_believe(state->index, scan->indexRelation, scan->xs_snapshot, false);
 	return status == TREE_OK;
 }
 

@@ -31,7 +31,7 @@ scan_standby_read(IndexScanDesc scan, const TreeBatch *batch)
 {
 	ShermanScan *state = scan->opaque;
 
-	standby_believe(state->index, scan->indexRelation);
+	standby_believe(state->index, scan->indexRelation, scan->xs_snapshot, true);
 	state->beyond = false;
 	for (int i = 0; batch != NULL && i < batch->count; i++)
 		state->beyond |= batch->entries[i].block >= state->blocks;

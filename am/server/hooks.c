@@ -106,6 +106,8 @@ initialize_shared(ShermanShared *shared)
 	for (int i = 0; i < SHERMAN_HORIZONS; i++)
 		pg_atomic_init_u64(&shared->dead_horizon[i], 0);
 	pg_atomic_init_u32(&shared->standby_reads, 0);
+	pg_atomic_init_u64(&shared->reads_serial, 1);
+	pg_atomic_init_u64(&shared->prune_bound, 0);
 	pg_atomic_init_u32(&shared->trees_wanted, 0);
 	ConditionVariableInit(&shared->changed);
 	for (int i = 0; i < SHERMAN_HEALS_SHOWN; i++)

@@ -411,6 +411,7 @@ sherman_launcher_main(Datum argument)
 				launcher_sleep(POLL_MS);
 				continue;
 			}
+			horizon_round();
 			sherman_forget_round();
 			sherman_wal_end_round();
 			if (sherman_take_over_round())

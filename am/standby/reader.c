@@ -99,6 +99,7 @@ take_position(ShermanListedNode *listed, int position, uint64 member, const Fabr
 	strlcpy(node->address, listed->address, sizeof(node->address));
 	listed->position = position;
 	pg_atomic_fetch_add_u64(&node->serial, 1);
+	pg_atomic_fetch_add_u64(&sherman_shared->reads_serial, 1);
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 }
 
@@ -354,7 +355,11 @@ reader_end(void)
 	if ((sherman_shared->followed[0] | sherman_shared->followed[1]) == 0)
 		return true;
 	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
 		sherman_node_lost(i);
+		/* Of a tree that the primary has changed since, an entry would say that it is another history's. */
+		sherman_trees_clear(i);
+	}
 	sherman_pool_adopt();
 	tree_forget_cached(sherman_tree_shared);
 	pg_atomic_write_u32(&sherman_shared->standby_reads, 0);

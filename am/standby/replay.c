@@ -9,6 +9,10 @@
  * ends all queries here that see what was removed (am/index/removal.c).  So: read the leaf; then read the record; then wait until so much
  * is replayed.  A query that is still there by then sees nothing of what is lacking.
  *
+ * The record need not be read if the leaf says itself that all that was removed from it, and added to it, is replayed.  And nothing is waited for
+ * if all that was removed was deleted by transactions that had ended for the query's snapshot: that holds, as a rule, where this server's
+ * feedback keeps the primary from removing more (horizon.c).
+ *
  * The record also names the run of the primary that has changed the tree last.  Until this server has replayed the beginning of that run
  * it does not know which leaves a crash before it has left in doubt, nor whether it is its own primary that runs.
  */
@@ -143,20 +147,62 @@ run_is_known(ShermanIndex *index, Relation relation, const TreeRecord *record)
 }
 
 /*
- * Whether this server has replayed all that the record tells of.
+ * Whether the snapshot sees no row whose entry was removed: all were deleted before the oldest transaction that was running for it.
  */
 static bool
-record_is_replayed(ShermanIndex *index, Relation relation, const TreeRecord *record)
+sees_nothing_removed(const TreeRecord *record, Snapshot snapshot)
+{
+	TimeLineID	timeline;
+
+	(void) GetXLogReplayRecPtr(&timeline);
+	return timeline == history.timeline && record->removal_horizon != InvalidTransactionId && IsMVCCSnapshot(snapshot) &&
+		(int32) (snapshot->xmin - record->removal_horizon) >= 0;
+}
+
+/* Whether what was removed up to this position is replayed. */
+static bool
+removal_is_replayed(uint32 epoch, XLogRecPtr end)
+{
+	if (epoch == history.epoch)
+		return is_replayed(end);
+	/* What an earlier run has removed behind the end of its WAL is not made good yet, or never will be. */
+	return epoch < history.epoch && tree_wal_position_is_proven(&history.limits, epoch, end);
+}
+
+static bool
+history_is_followed(void)
 {
 	look_at_history();
-	if (!history.known || memcmp(history.cluster, sherman_shared->followed, sizeof(history.cluster)) != 0 ||
-		!run_is_known(index, relation, record))
+	return history.known && memcmp(history.cluster, sherman_shared->followed, sizeof(history.cluster)) == 0;
+}
+
+/*
+ * Whether the snapshot misses nothing of what the record tells of.
+ */
+static bool
+record_is_good(ShermanIndex *index, Relation relation, const TreeRecord *record, Snapshot snapshot)
+{
+	return history_is_followed() && run_is_known(index, relation, record) &&
+		(removal_is_replayed(record->removal_epoch, record->removal_lsn) ||
+		 (record->removal_epoch == history.epoch && sees_nothing_removed(record, snapshot)));
+}
+
+/*
+ * Whether the leaves themselves say that this server has replayed what was removed from them, and what was added: a TID in them that was given
+ * to another row has that row here, too.  Which run of the primary has written them was found out by an earlier read of the record, for all
+ * that is read through these connections.
+ */
+static bool
+leaves_are_good(const ShermanIndex *index)
+{
+	TreeSeen	seen;
+
+	if (!history_is_followed() || index->believed.serial != pg_atomic_read_u64(&sherman_shared->reads_serial) ||
+		index->believed.epoch != history.epoch || index->believed.nonce != history.nonce)
 		return false;
-	if (record->removal_epoch == history.epoch)
-		return is_replayed(record->removal_lsn);
-	/* What an earlier run has removed behind the end of its WAL is not made good yet, or never will be. */
-	return record->removal_epoch < history.epoch &&
-		tree_wal_position_is_proven(&history.limits, record->removal_epoch, record->removal_lsn);
+	tree_seen(index->tree, &seen);
+	/* A position of a leaf is behind the last byte of the evidence, or at it. */
+	return standby_has_replayed(&seen.added) && removal_is_replayed(seen.removed.epoch, MAXALIGN64(seen.removed.lsn));
 }
 
 /*
@@ -183,34 +229,48 @@ wait_a_little(Relation relation, TimestampTz began, long *pause)
 	*pause = Min(*pause * 2, LAST_LOOK_MS);
 }
 
-void
-standby_believe(ShermanIndex *index, Relation relation)
+/* Reads the record of the tree at its home, behind what is to be believed. */
+static void
+read_record(const ShermanIndex *index, Relation relation, TreeRecord *record)
 {
-	TimestampTz began = 0;
-	long		pause = FIRST_LOOK_MS;
-	uint32		epoch = history.epoch;
-	TreeRecord	record;
-	TreeStatus	status;
+	TreeStatus	status = tree_record_at_home(sherman_connection_client(), index->meta.tree, tree_home(index->meta.root), record);
 
-	if (!RecoveryInProgress())
-		sherman_report_conflict(relation, "this server was promoted");
-	status = tree_record_at_home(sherman_connection_client(), index->meta.tree, tree_home(index->meta.root), &record);
 	if (status == TREE_NOT_FOUND)
 		sherman_report_conflict(relation, "was dropped or rebuilt there");
 	if (status != TREE_OK)
 		sherman_report_failure(status, relation);
-	if ((record.flags & TREE_RECORD_BROKEN) != 0)
+	if ((record->flags & TREE_RECORD_BROKEN) == 0)
+		return;
+	(void) sherman_trees_note(record);
+	sherman_report_state(ERROR, relation, SHERMAN_BROKEN, SHERMAN_REASON_UNCLEAN);
+}
+
+void
+standby_believe(ShermanIndex *index, Relation relation, Snapshot snapshot, bool by_leaves)
+{
+	TimestampTz began = 0;
+	long		pause = FIRST_LOOK_MS;
+	uint32		epoch = history.epoch;
+	uint64		serial = pg_atomic_read_u64(&sherman_shared->reads_serial);
+	TreeRecord	record;
+
+	if (!RecoveryInProgress())
+		sherman_report_conflict(relation, "this server was promoted");
+	if (!by_leaves || !leaves_are_good(index))
 	{
-		(void) sherman_trees_note(&record);
-		sherman_report_state(ERROR, relation, SHERMAN_BROKEN, SHERMAN_REASON_UNCLEAN);
-	}
-	while (!record_is_replayed(index, relation, &record))
-	{
-		if (began == 0)
-			began = GetCurrentTimestamp();
-		wait_a_little(relation, began, &pause);
+		read_record(index, relation, &record);
+		while (!record_is_good(index, relation, &record, snapshot))
+		{
+			if (began == 0)
+				began = GetCurrentTimestamp();
+			wait_a_little(relation, began, &pause);
+		}
+		index->believed.serial = serial;
+		index->believed.epoch = history.epoch;
+		index->believed.nonce = history.nonce;
 	}
 	/* Which of its leaves a crash has left in doubt was not known when they were read. */
 	if (history.epoch != epoch)
 		sherman_report_conflict(relation, "the primary has begun a new run since it was read");
+	tree_seen_forget(index->tree);
 }

@@ -18,6 +18,12 @@ extern PGDLLEXPORT void sherman_reader_main(Datum argument);
  */
 extern bool reader_end(void);
 
+/* ---- horizon.c ---- */
+
+/* In the launcher: starts the process that keeps the horizon of removals, if standbys have announced theirs and there is none. */
+extern void horizon_round(void);
+extern PGDLLEXPORT void sherman_horizon_main(Datum argument);
+
 /* ---- replay.c ---- */
 
 /*
@@ -29,10 +35,11 @@ extern bool standby_history_read(ShermanHistory *page, XLogRecPtr *end);
 /* A scan begins; its snapshot was taken before. */
 extern void standby_begin(void);
 /*
- * Behind each read of the index's tree, before anything of it is used: returns when this server has replayed what the primary did before it
- * removed anything that the read may lack.  Raises 40001 if that takes too long, or cannot be, and what the call to the memory node raises.
+ * Behind each read of the index's tree, before anything of it is used by a scan with this snapshot: returns when this server has replayed what
+ * the primary did before it removed anything that the read may lack.  `by_leaves`: the read was of leaves, and what they say themselves may do;
+ * else something is gone that they had.  Raises 40001 if that takes too long, or cannot be, and what the call to the memory node raises.
  */
-extern void standby_believe(ShermanIndex *index, Relation relation);
+extern void standby_believe(ShermanIndex *index, Relation relation, Snapshot snapshot, bool by_leaves);
 /*
  * Whether all rows that a leaf's entries are of are in the table as this server has it, which the visibility map then knows: by the leaf's
  * WAL position.

@@ -23,23 +23,7 @@ tree_removal_proven(Tree *handle, const TreeWalPosition *proven)
 {
 	assert(handle->geometry.proven == &handle->proven);
 	assert(!handle->client->holding);
-	if (proven->epoch > handle->proven.epoch)
-		handle->proven = *proven;
-	else if (proven->epoch == handle->proven.epoch && proven->lsn > handle->proven.lsn)
-		handle->proven.lsn = proven->lsn;
-}
-
-/* Raises the unit of the marks in a leaf's image. */
-static void
-dead_set_wal_position(uint64_t *node, const TreeWalPosition *wal)
-{
-	uint32_t epoch = leaf_dead_epoch(node);
-
-	assert(node_level(node) == 0);
-	assert(wal->epoch >= epoch);
-	if (epoch < wal->epoch || node[HEADER_DEAD_LSN] < wal->lsn)
-		node[HEADER_DEAD_LSN] = wal->lsn;
-	node[HEADER_DEAD_EPOCH] = (node[HEADER_DEAD_EPOCH] & STAMP_MASK) | (uint64_t) wal->epoch << 16;
+	tree_wal_position_raise(&handle->proven, proven->epoch, proven->lsn);
 }
 
 /* Whether the slot of a locked leaf holds this entry, live. */
@@ -92,7 +76,7 @@ dead_chain(const NodeGeometry *g, uint64_t pointer, uint64_t *node, const TreeDe
 	}
 	if (n == first)
 		return 0;
-	dead_set_wal_position(node, wal);
+	leaf_raise_dead(node, wal->epoch, wal->lsn);
 	ops[0] = word_op(pointer, node, HEADER_DEAD_EPOCH, 2);
 	if (summed)
 	{

@@ -101,12 +101,14 @@ plan_add(TreeMerge *merge, MergeNeighbor *neighbor, uint32_t i, const uint64_t *
 
 	assert(neighbor->left < i);
 	if (plan->runs == 0 || plan->run[plan->runs - 1].left != neighbor->left)
-		plan->run[plan->runs++].left = neighbor->left;
+		plan->run[plan->runs++] = (MergeRun){.left = neighbor->left};
 	assert(plan->runs <= INNER_CELLS_MAX / 2 + 1);
 	run = &plan->run[plan->runs - 1];
 	run->last = i;
 	run->right = node[HEADER_RIGHT];
 	node_get_fence(&merge->tree->geometry, node, true, run->high);
+	if (node_level(node) == 0)
+		leaf_youngest_dead(node, &run->dead);
 	neighbor->children += node_count(node);
 }
 
@@ -389,6 +391,9 @@ run_write(TreeMerge *merge, const MergeRun *run)
 	node = image_begin(tree, level);
 	node[HEADER_RIGHT] = run->right;
 	node_set_fence(g, node, true, run->high);
+	/* Entries were removed from the range that it gets. */
+	if (level == 0 && !leaf_has_void_marks(g, node))
+		leaf_raise_dead(node, run->dead.epoch, run->dead.lsn);
 	if (gathered > 0)
 	{
 		uint32_t count = node_count(node);

@@ -40,6 +40,7 @@ typedef struct MergeRun
 	uint32_t last;  /* children left + 1 .. last go */
 	uint64_t right; /* right link and high fence of the last */
 	uint64_t high[LINE_WORDS];
+	TreeWalPosition dead; /* leaves: the youngest unit of what is dead among those that go */
 } MergeRun;
 
 /* What can be merged of one parent's children. */

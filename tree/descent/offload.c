@@ -17,6 +17,7 @@
  */
 #include "tree/client/directory.h"
 #include "tree/descent/offload.h"
+#include "tree/lock/lock.h"
 
 /* DEX's figures: the time to search a node of 1 KB, and the limit for the call in percent of the READs. */
 #define SEARCH_NANOSECONDS 40u
@@ -202,7 +203,10 @@ offload_descend(Tree *tree, const TreeBound *bound, uint32_t level, uint64_t *po
 		return TREE_NOT_FOUND;
 	*pointer = answer.pointer;
 	if (*brought)
+	{
 		memcpy(leaf, answer.image, tree->geometry.leaf_bytes);
+		access_note_leaf(tree, leaf);
+	}
 	return TREE_OK;
 }
 

@@ -45,6 +45,9 @@ access_read_whole(Tree *tree, uint64_t pointer, int level, uint64_t *image)
 	return access_read(tree, pointer, level, image, true);
 }
 
+/* A reader has got the image of a leaf: tree_seen() tells its positions. Of other clients nothing is noted. */
+extern void access_note_leaf(Tree *tree, const uint64_t *leaf);
+
 /*
  * READs of up to READ_TOGETHER_MAX leaves, in flight together: one chain, or a wave of chains to all of their memory
  * nodes. verdicts[i] is node_check() of each, and NODE_STALE for a node that is not a leaf (the root). Each image has

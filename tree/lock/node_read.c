@@ -98,6 +98,31 @@ image_judge(const Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t 
 	             : node_check(&tree->geometry, image, tree->tree, pointer);
 }
 
+void
+access_note_leaf(Tree *tree, const uint64_t *leaf)
+{
+	assert(node_level(leaf) == 0);
+	if (!tree->client->options.reader)
+		return;
+	tree_wal_position_raise(&tree->seen.added, (uint32_t) node_word(leaf, HEADER_EPOCH),
+	                        node_word(leaf, HEADER_LSN));
+	leaf_youngest_dead(leaf, &tree->seen.removed);
+}
+
+void
+tree_seen(const Tree *handle, TreeSeen *seen)
+{
+	assert(handle->client->options.reader);
+	*seen = handle->seen;
+}
+
+void
+tree_seen_forget(Tree *handle)
+{
+	assert(handle->client->options.reader);
+	memset(&handle->seen, 0, sizeof(handle->seen));
+}
+
 TreeStatus
 access_read(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole)
 {
@@ -146,7 +171,10 @@ access_read(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole
 	if (verdict != NODE_GOOD || (level >= 0 && node_level(image) != (uint32_t) level))
 		return TREE_RETRY;
 	if (node_level(image) == 0)
+	{
+		access_note_leaf(tree, image);
 		TREE_COUNT(tree, leaf_reads, 1);
+	}
 	return TREE_OK;
 }
 
@@ -163,6 +191,8 @@ leaf_judge(Tree *tree, uint64_t pointer, const uint64_t *image)
 		tree->root_is_leaf = false;
 		return NODE_STALE;
 	}
+	if (verdict == NODE_GOOD)
+		access_note_leaf(tree, image);
 	/* It is read again alone, and reported as damaged then. */
 	return verdict == NODE_DAMAGED ? NODE_TORN : verdict;
 }

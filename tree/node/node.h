@@ -14,7 +14,8 @@
  *		6	sum of all other words (inner nodes always; leaves only with NODE_SUM_VALID, which they have where READs
  *			of a memory node that is read for them may tear a cell, and may get within a generation)
  *		7	self (address)
- * Line 1 begins with the unit of the dead marks
+ * Line 1 begins with the unit of the dead marks, and of the entries that the leaf, and those before it with these keys, had and
+ * has not any more: up to where there is WAL that makes their rows dead
  *		8	stamp:16 | dead epoch:32 | 0:16
  *		9	dead lsn
  * Then the low fence and the high fence, one cell each, then the cells. Cells of 16, 32 and 64 bytes, and fences, are aligned to
@@ -355,6 +356,28 @@ leaf_marks_void(const NodeGeometry *g, const uint64_t *node)
 	return g->ignores_marks ||
 	       !wal_position_is_proven(g, leaf_dead_epoch(node), node_word(node, HEADER_DEAD_LSN));
 }
+
+/* Raises the unit of what is dead in a leaf's image. */
+static inline void
+leaf_raise_dead(uint64_t *node, uint32_t epoch, uint64_t lsn)
+{
+	uint32_t before = leaf_dead_epoch(node);
+
+	if (before > epoch || (before == epoch && node_word(node, HEADER_DEAD_LSN) >= lsn))
+		return;
+	node[HEADER_DEAD_EPOCH] = (node[HEADER_DEAD_EPOCH] & STAMP_MASK) | (uint64_t) epoch << 16;
+	node[HEADER_DEAD_LSN] = lsn;
+}
+
+/* Raises *dead to the unit of a leaf. */
+static inline void
+leaf_youngest_dead(const uint64_t *node, TreeWalPosition *dead)
+{
+	tree_wal_position_raise(dead, leaf_dead_epoch(node), node_word(node, HEADER_DEAD_LSN));
+}
+
+/* Whether it has marks that are void: these would seem to be proven if the unit were raised. */
+extern bool leaf_has_void_marks(const NodeGeometry *g, const uint64_t *node);
 
 /*
  * Whether a rewrite may drop the leaf's dead-marked cells: all marks lie where the WAL proves them (I-P4). Marks of

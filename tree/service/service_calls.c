@@ -204,6 +204,21 @@ call_read(Service *service, const FabricPeer *peer, const DirectoryTree *request
 	return FABRIC_OK;
 }
 
+/* Notes a removal.  Of several in one epoch the youngest of each bound counts, as they come in any order. */
+static void
+raise_removal(TreeRecord *record, const TreeRecord *request)
+{
+	bool same = request->removal_epoch == record->removal_epoch;
+
+	if (request->removal_epoch < record->removal_epoch)
+		return;
+	record->removal_epoch = request->removal_epoch;
+	if (!same || request->removal_lsn > record->removal_lsn)
+		record->removal_lsn = request->removal_lsn;
+	if (!same || (int32_t) (request->removal_horizon - record->removal_horizon) > 0)
+		record->removal_horizon = request->removal_horizon;
+}
+
 static FabricStatus
 call_update(Service *service, const FabricPeer *peer, const TreeRecord *request)
 {
@@ -228,13 +243,7 @@ call_update(Service *service, const FabricPeer *peer, const TreeRecord *request)
 	}
 	if (request->mutated_epoch > record.record.mutated_epoch)
 		record.record.mutated_epoch = request->mutated_epoch;
-	if (request->removal_epoch > record.record.removal_epoch ||
-	    (request->removal_epoch == record.record.removal_epoch &&
-	     request->removal_lsn > record.record.removal_lsn))
-	{
-		record.record.removal_epoch = request->removal_epoch;
-		record.record.removal_lsn = request->removal_lsn;
-	}
+	raise_removal(&record.record, request);
 	if (request->nonce != 0)
 		record.record.nonce = request->nonce;
 	if ((request->flags & TREE_RECORD_HEALED) != 0)

@@ -1,15 +1,23 @@
 # Mutants of am/standby, and of what it rests on: its safeguards, removed one at a time (test/README). Sourced.
 
 mutate standby_believes_at_once t/088_standby_reads scan_standby_read \
-	's/\tstandby_believe\(state->index, scan->indexRelation\);\n/\t(void) standby_believe;\n/'
+	's/\tstandby_believe\(state->index, scan->indexRelation, scan->xs_snapshot, true\);\n/\t(void) standby_believe;\n/'
 mutate standby_trusts_an_older_map t/088_standby_reads judge_batch \
 	's/!standby_has_replayed\(&batch->wal\)/false/'
 mutate standby_goes_beyond_the_table t/088_standby_reads step_in_batch \
 	's/unlikely\(state->beyond\) &&/false \&\&/'
-mutate standby_waits_for_no_replay t/088_standby_reads record_is_replayed \
-	's/return is_replayed\(record->removal_lsn\);/return true;/'
-mutate standby_takes_another_history_for_its_own t/088_standby_reads record_is_replayed \
-	's/ \|\|\n\t\t!run_is_known\(index, relation, record\)//'
+mutate standby_waits_for_no_replay t/088_standby_reads removal_is_replayed \
+	's/return is_replayed\(end\);/return true;/'
+mutate standby_takes_another_history_for_its_own t/088_standby_reads record_is_good \
+	's/ && run_is_known\(index, relation, record\)//'
+mutate standby_believes_every_leaf t/088_standby_reads standby_believe \
+	's/!by_leaves \|\| !leaves_are_good\(index\)/!by_leaves/'
+mutate standby_sees_nothing_that_was_removed t/089_standby_load sees_nothing_removed \
+	's/\(int32\) \(snapshot->xmin - record->removal_horizon\) >= 0/true/'
+mutate removals_have_no_bound t/089_standby_load removal_horizon \
+	's/return bound != 0 \? bound : .*?;/return FirstNormalTransactionId;/s'
+mutate nobody_keeps_the_horizon t/089_standby_load horizon_round \
+	's/sherman_embedded \|\|/true ||/'
 mutate standbys_not_told_of_marked_entries t/088_standby_reads tell_standbys \
 	's/\(void\) compat_log_conflict\(.*?\);/;/s'
 mutate standby_keeps_a_promoted_client t/088_standby_reads sherman_connection_leave_standby \
@@ -20,3 +28,5 @@ mutate promoted_session_writes_as_a_reader t/088_standby_reads find_or_open \
 	's/if \(unlikely\(sherman_connection_is_reader\(\)\)\)/if (false)/'
 mutate standby_follows_another_timeline t/090_standby_timeline is_of_timeline \
 	's/ && tliOfPointInHistory\(end - 1, timelines\) == timeline//'
+mutate promoted_server_knows_the_primarys_trees t/088_standby_reads reader_end \
+	's/\t\tsherman_trees_clear\(i\);\n//'

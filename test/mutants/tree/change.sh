@@ -19,7 +19,7 @@ mutate bulk_windows_go_one_by_one test_bulk_wave bulk_window_end \
 mutate bulk_memory_not_foreseen test_bulk_wave leaves_foreseen \
 	's/bulk->leaf_count == 0\)/true)/'
 mutate dead_unit_not_raised test_dead dead_chain \
-	's/\tdead_set_wal_position\(node, wal\);\n//'
+	's/\tleaf_raise_dead\(node, wal->epoch, wal->lsn\);\n//'
 mutate mark_without_generation test_dead mark_some \
 	's/node\[HEADER_GENERATION\] == leaf->generation &&/true \&\&/'
 mutate dead_marked_in_another_generation sim_explore mark_some \
@@ -256,3 +256,5 @@ mutate new_leaves_of_a_lost_wave_stay test_lost_space leaf_ends \
 	's/leaf->siblings > 0 && leaf->status == TREE_RETRY &&/false \&\&/'
 mutate merged_nodes_do_not_say_so test_reader merge_alone \
 	's/disowned = nodes_disown\(merge\)/disowned = (void) nodes_disown, TREE_OK/'
+mutate merged_leaf_says_nothing_of_what_is_gone test_reader run_write \
+	's/\t\tleaf_raise_dead\(node, run->dead\.epoch, run->dead\.lsn\);/\t\t;/'

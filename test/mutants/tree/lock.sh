@@ -172,3 +172,7 @@ mutate lock_not_combined test_budget word_win \
 	's/bool ordered = /bool ordered = false \&\& /'
 mutate owned_entry_is_taken test_lock entry_acquire \
 	's/if \(entry->owner == 0\)/if (true)/'
+mutate reader_notes_no_leaf test_reader node_read.c:access_read \
+	's/\t\taccess_note_leaf\(tree, image\);\n//'
+mutate reader_notes_no_leaf_of_several test_reader node_read.c:leaf_judge \
+	's/\t\taccess_note_leaf\(tree, image\);/\t\t;/'
