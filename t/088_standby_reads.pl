@@ -6,6 +6,7 @@ use strict;
 use warnings;
 
 use FindBin;
+use HTTP::Tiny;
 use lib $FindBin::RealBin;
 use Msd;
 use PostgreSQL::Test::Cluster;
@@ -13,8 +14,9 @@ use PostgreSQL::Test::Utils;
 use Sherman;
 use Takeover;
 use Test::More;
+use Time::HiRes qw(sleep time);
 
-my @msd = map { Msd->new($_, size => 128, transport => 'tls') } qw(a b);
+my @msd = map { Msd->new($_, size => 128, transport => 'tls', flags => [ '--metrics', '127.0.0.1:0' ]) } qw(a b);
 my $primary = new_cluster('primary',
 	allows_streaming => 1,
 	conf => "sherman.operation_timeout = 5s\nsherman.attach_timeout = 60s\nsherman.take_over = auto\n"
@@ -41,6 +43,44 @@ $primary->wait_for_catchup($standby);
 wait_both($standby);
 is(state_of($standby, $_), 'ok', "$_ can be read") foreach qw(rows_id rows_word rows_part rows_upper);
 
+# A memory node's metrics as they are now: it gives its figures anew some times a second.
+sub metrics_of
+{
+	my $msd = shift;
+	my $began = time;
+	my ($port) = slurp_file($msd->{log}) =~ /metrics at port (\d+)/ or die 'msd serves no metrics';
+
+	for (;;)
+	{
+		my $page = HTTP::Tiny->new(timeout => 30, http_proxy => undef)->get("http://127.0.0.1:$port/metrics");
+
+		$page->{success} or die "no metrics: $page->{content}";
+		my ($age) = $page->{content} =~ /^sherman_msd_figures_age_seconds ([\d.]+)/m;
+		return $page->{content} if $age < time - $began;
+		sleep 0.1;
+	}
+}
+
+# How often the record of a tree was asked for at the memory nodes.
+sub records_read
+{
+	my $count = 0;
+
+	foreach my $msd (@msd)
+	{
+		$count += $1 if metrics_of($msd) =~ /^sherman_msd_call_duration_seconds_count\{method="read"\} (\d+)/m;
+	}
+	return $count;
+}
+
+# A session on the standby that looks up each of some rows by the index.
+sub look_up
+{
+	my $lookups = join('', map { "SELECT count(*) FROM rows WHERE id = $_;\n" } 101 .. 150);
+
+	return $standby->safe_psql('postgres', "SET enable_seqscan = off; SET enable_bitmapscan = off;\n$lookups") =~ tr/1//;
+}
+
 sub wait_both
 {
 	my $server = shift;
@@ -48,6 +88,21 @@ sub wait_both
 	$server->poll_query_until('postgres', q{SELECT count(*) = 2 FROM sherman_stat_memory_nodes WHERE state = 'attached'}) or die $server->name . ' has not both memory nodes';
 	return;
 }
+
+# Leaves that were not changed lately say themselves that nothing is lacking: the record is asked for once in a session.  WAL positions of leaves are
+# rounded up.
+$primary->safe_psql('postgres', 'SELECT pg_switch_wal(); CREATE TABLE nothing ()');
+$primary->wait_for_catchup($standby);
+my $before = records_read();
+is(look_up(), 50, 'rows are found');
+my $asked = records_read() - $before;
+cmp_ok($asked, '>=', 1, 'a session asks for the record');
+cmp_ok($asked, '<=', 2, "and not for each row ($asked times)");
+$primary->safe_psql('postgres', 'UPDATE rows SET id = id WHERE id BETWEEN 90 AND 160');
+$primary->wait_for_catchup($standby);
+$before = records_read();
+is(look_up(), 50, 'rows are found that were changed');
+cmp_ok(records_read() - $before, '>=', 50, 'for leaves that were changed lately it is asked each time');
 
 # The answers of a query by index and by the table, in one snapshot.
 my @queries = (

@@ -30,3 +30,9 @@ mutate standby_follows_another_timeline t/090_standby_timeline is_of_timeline \
 	's/ && tliOfPointInHistory\(end - 1, timelines\) == timeline//'
 mutate promoted_server_knows_the_primarys_trees t/088_standby_reads reader_end \
 	's/\t\tsherman_trees_clear\(i\);\n//'
+mutate standby_asks_for_the_record_each_time t/088_standby_reads standby_believe \
+	's/!by_leaves \|\| !leaves_are_good\(index\)/true/'
+mutate standby_heeds_removals_alone t/088_standby_reads leaves_are_good \
+	's/standby_has_replayed\(&seen\.added\) && //'
+mutate pruned_rows_are_proven_by_their_deletion t/094_standby_pruned delete_from_full_leaf \
+	's/removed > 0 && sherman_standbys_may_read\(index->relation\) \? compat_wal_end\(\) : //'
