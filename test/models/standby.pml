@@ -5,7 +5,7 @@
  * Two rows have one TID, one after the other: OLD, which everybody sees at first, and NEW, whose key lies left of OLD's.  Transactions
  * of the primary begin and commit in any order; one deletes OLD, and one inserts NEW when the TID is free.  Two removers determine by a
  * horizon whether OLD is dead, and remove its entry; each tells the tree's record of its pass also if there was nothing to remove, or if
- * OLD is none of the index's rows (PARTIAL).  The tree has one leaf, or two with OLD's key in the right one, and is split and merged
+ * OLD is none of the index's rows.  The tree has one leaf, or two with OLD's key in the right one, and is split and merged
  * meanwhile.  The WAL is a number; where in it something is stands with the transactions and the rows.  The standby replays it at its own
  * pace, and one query there asks for one of the two keys.  What standbys announce is any transaction at any time, so that horizons go
  * back.
@@ -126,14 +126,14 @@ inline note()
 		:: true -> record_bound = GREATEST(record_bound, limit)
 #else
 		:: record_lsn == 0 -> record_bound = limit
-#if defined(LAST_COUNTS)
-		:: record_lsn != 0 -> record_bound = limit
-#elif defined(BOUND_AGAIN)
+#ifdef BOUND_AGAIN
 		:: record_lsn != 0 && (record_bound == 0 || limit == 0) -> record_bound = limit
 #else
 		:: record_lsn != 0 && (record_bound == 0 || limit == 0) -> record_bound = 0
 #endif
-#ifndef LAST_COUNTS
+#ifdef LAST_COUNTS
+		:: record_lsn != 0 && record_bound != 0 && limit != 0 -> record_bound = limit
+#else
 		:: record_lsn != 0 && record_bound != 0 && limit != 0 -> record_bound = GREATEST(record_bound, limit)
 #endif
 #endif
