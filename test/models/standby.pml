@@ -44,7 +44,7 @@ bool		partial;			/* OLD is not one of the rows of the index */
 bool		old_in;
 bool		new_in;
 byte		record_lsn;			/* 0: nothing was removed yet */
-byte		record_bound;		/* 0: none */
+byte		record_bound;
 
 /* What horizons come from. */
 byte		announced;			/* by standbys; 0: they are silent */
@@ -116,28 +116,16 @@ inline find_horizon(h)
 	}
 }
 
-/* The record keeps the greatest of each; who had no bound leaves none. */
+/* The record keeps the greatest of each. */
 inline note()
 {
 	d_step
 	{
-		if
-#ifdef ZERO_KEEPS
-		:: true -> record_bound = GREATEST(record_bound, limit)
-#else
-		:: record_lsn == 0 -> record_bound = limit
-#ifdef BOUND_AGAIN
-		:: record_lsn != 0 && (record_bound == 0 || limit == 0) -> record_bound = limit
-#else
-		:: record_lsn != 0 && (record_bound == 0 || limit == 0) -> record_bound = 0
-#endif
 #ifdef LAST_COUNTS
-		:: record_lsn != 0 && record_bound != 0 && limit != 0 -> record_bound = limit
+		record_bound = limit;
 #else
-		:: record_lsn != 0 && record_bound != 0 && limit != 0 -> record_bound = GREATEST(record_bound, limit)
+		record_bound = GREATEST(record_bound, limit);
 #endif
-#endif
-		fi;
 		record_lsn = GREATEST(record_lsn, lsn)
 	}
 }
@@ -147,7 +135,12 @@ inline read_bound()
 #ifdef NO_KEEPER
 	find_horizon(limit)
 #else
-	limit = bound
+	limit = bound;
+	/* Without a keeper: whatever was found was before the next transaction of all. */
+	if
+	:: limit == 0 -> limit = next
+	:: else
+	fi
 #endif
 }
 
@@ -366,11 +359,7 @@ inline look_up()
 #define LEAF_IS_REPLAYED	(leaf_removed <= replayed && leaf_filled <= replayed)
 #endif
 
-#ifdef ZERO_IS_SMALL
-#define BOUND_IS_PAST		(limit <= XMIN)
-#else
 #define BOUND_IS_PAST		(limit != 0 && limit <= XMIN)
-#endif
 
 #ifdef NO_WAIT
 #define RECORD_IS_REPLAYED	true
