@@ -6,6 +6,7 @@
 #include "tree/client/directory.h"
 #include "fault.h"
 #include "support/checked_tree.h"
+#include "support/tree_fixture.h"
 #include "tree/lock/lock.h"
 
 #define NODES 2
@@ -382,6 +383,97 @@ test_record(void **state)
 		assert_int_equal(record.database, 1);
 	}
 	replicated_close(&f, tree_home(f.record.root));
+}
+
+/* ---- readers of another instance ---- */
+
+/* A scan's entries. */
+static uint32_t
+entries_of(Tree *tree)
+{
+	const TreeBatch *batch;
+	uint32_t count = 0;
+	TreeScan *scan;
+	TreeStatus status;
+
+	require_ok(tree_scan_open(tree, &scan));
+	require_ok(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL));
+	while ((status = tree_scan_next(scan, &batch)) == TREE_OK)
+		count += (uint32_t) batch->count;
+	assert_int_equal(status, TREE_END);
+	tree_scan_close(scan);
+	return count;
+}
+
+static Tree *
+reader_open(OtherInstance *other, const CheckedTree *f, TreeReplicaState state)
+{
+	Tree *tree;
+
+	require_ok(tree_open(other->client.tree, f->record.tree, f->record.root, &f->space->format,
+	                     keyspace_compare, (void *) f->space, &tree));
+	require_ok(tree_set_replica(tree, copy_of(f), state, false));
+	assert_int_equal(tree_replicas_get(tree), state);
+	return tree;
+}
+
+static uint64_t
+reader_misses(OtherInstance *other)
+{
+	TreeCounters counters;
+
+	tree_client_counters(other->client.tree, &counters);
+	return counters.cache_misses;
+}
+
+/*
+ * A reader's handle reads the half that it was told, whatever others are told: the owner has lost the home, which the reader still
+ * reaches. And what was cached before is forgotten, once.
+ */
+static void
+test_reader_halves(void **state)
+{
+	OtherInstance other;
+	TreeCounters counters;
+	Tree *both, *second, *again;
+	uint64_t misses;
+	uint32_t before;
+	CheckedTree f;
+
+	(void) state;
+	fixture_open(&fixture_options);
+	replicated_open(&f, KEYSPACE_64_OVERFLOW);
+	insert_random(&f, MANY, RANGE, 0);
+	other_start(&other);
+	other.client.tree->options.reader = true;
+	both = reader_open(&other, &f, TREE_REPLICAS_BOTH);
+	before = entries_of(both);
+	assert_int_equal(before, f.model.count);
+	tree_node_close(instance.shared, tree_home(f.record.root));
+	tree_replicas_set(f.tree, TREE_REPLICAS_SECOND);
+	insert_random(&f, MANY, RANGE, MANY);
+	vacuum(&f);
+	assert_int_equal(entries_of(both), before);
+	misses = reader_misses(&other);
+	assert_int_equal(entries_of(both), before);
+	assert_int_equal(reader_misses(&other), misses);
+	/* From now on what the other handle has found before is old. */
+	second = reader_open(&other, &f, TREE_REPLICAS_SECOND);
+	assert_int_equal(entries_of(second), f.model.count);
+	assert_true(reader_misses(&other) > misses);
+	misses = reader_misses(&other);
+	again = reader_open(&other, &f, TREE_REPLICAS_SECOND);
+	assert_int_equal(entries_of(again), f.model.count);
+	assert_int_equal(reader_misses(&other), misses);
+	assert_int_equal(entries_of(both), before);
+	tree_client_counters(other.client.tree, &counters);
+	assert_int_equal(counters.written_bytes, 0);
+	tree_close(again);
+	tree_close(second);
+	tree_close(both);
+	other_stop(&other);
+	replicated_close(&f, copy_of(&f));
+	fixture_close();
 }
 
 /* ---- when one of the two is away ---- */
@@ -795,6 +887,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_images),
 		cmocka_unit_test(test_build),
 		cmocka_unit_test(test_one_tears),
+		cmocka_unit_test(test_reader_halves),
 		cmocka_unit_test(test_replica_away),
 		cmocka_unit_test(test_home_lost_midway),
 		cmocka_unit_test(test_home_closed_midway),

@@ -519,6 +519,12 @@ extern void state_next_epoch(TreeClient *client, TreeState *state);
  * are counted, so that the process that settles them sees whether another one has come meanwhile.
  */
 extern void state_replicas_begin(TreeClient *client, TreeState *state, TreeReplicaState replicas, bool doubt);
+/*
+ * The same of a reader's handle: what was cached before one half was given up is forgotten, once; a merge that was cut short by the loss may
+ * have left nodes that are in no tree and do not say so. That both are good is not noted: it would stay behind when this instance becomes
+ * the owner, whose doubts count.
+ */
+extern void state_replicas_read(TreeShared *shared, TreeState *state, TreeReplicaState replicas);
 extern TreeReplicaState state_replicas(const TreeState *state);
 /* Makes it so if both were good so far. */
 extern void state_replicas_set(TreeState *state, TreeReplicaState replicas);

@@ -21,7 +21,8 @@ TreeReplicaState
 replicas_state(const Tree *tree)
 {
 	assert(tree->replicas != NULL);
-	return state_replicas(tree->state);
+	/* The half that a reader reads does not change under it. */
+	return tree->client->options.reader ? tree->replicas->reads : state_replicas(tree->state);
 }
 
 uint32_t
@@ -87,7 +88,11 @@ tree_set_replica(Tree *handle, uint32_t node, TreeReplicaState state, bool doubt
 	replicas->node = node;
 	handle->replicas = replicas;
 	handle->geometry.twins = 1ull << replicas->home | 1ull << node;
-	state_replicas_begin(client, handle->state, state, doubt);
+	replicas->reads = state;
+	if (client->options.reader)
+		state_replicas_read(client->shared, handle->state, state);
+	else
+		state_replicas_begin(client, handle->state, state, doubt);
 	return TREE_OK;
 }
 
