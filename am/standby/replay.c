@@ -25,6 +25,7 @@
 
 #include "am/base/compat.h"
 #include "am/base/shared.h"
+#include "am/index/replica_placement.h"
 #include "am/nodes/nodes.h"
 #include "am/recovery/recovery.h"
 #include "am/standby/standby.h"
@@ -194,13 +195,14 @@ standby_believe(ShermanIndex *index, Relation relation)
 
 	if (!RecoveryInProgress())
 		sherman_report_conflict(relation, "this server was promoted");
-	status = tree_record_at_home(sherman_connection_client(), index->meta.tree, tree_home(index->meta.root), &record);
+	status = tree_record_at_home(sherman_connection_client(), index->meta.tree, (uint32) halves_read(&index->meta), &record);
 	if (status == TREE_NOT_FOUND)
 		sherman_report_conflict(relation, "was dropped or rebuilt there");
 	if (status != TREE_OK)
 		sherman_report_failure(status, relation);
 	if ((record.flags & TREE_RECORD_BROKEN) != 0)
 	{
+		record.tree = sherman_tree_key(&index->meta);
 		(void) sherman_trees_note(&record);
 		sherman_report_state(ERROR, relation, SHERMAN_BROKEN, SHERMAN_REASON_UNCLEAN);
 	}

@@ -15,8 +15,20 @@ mutate standbys_not_told_of_marked_entries t/088_standby_reads tell_standbys \
 mutate standby_keeps_a_promoted_client t/088_standby_reads sherman_connection_leave_standby \
 	's/\tsherman_connection_close\(\);\n//'
 mutate standby_reads_what_it_does_not_know t/088_standby_reads determine_on_standby \
-	's/state == SHERMAN_OK && !sherman_trees_find\(meta->tree, &entry\)/!sherman_trees_find(meta->tree, \&entry) \&\& false/'
+	's/state == SHERMAN_OK && !sherman_trees_find\(sherman_tree_key\(meta\), &entry\)/!sherman_trees_find(meta->tree, \&entry) \&\& false/'
 mutate promoted_session_writes_as_a_reader t/088_standby_reads find_or_open \
 	's/if \(unlikely\(sherman_connection_is_reader\(\)\)\)/if (false)/'
 mutate standby_follows_another_timeline t/090_standby_timeline is_of_timeline \
 	's/ && tliOfPointInHistory\(end - 1, timelines\) == timeline//'
+
+# Of two halves the one that the metapage names, as it is replayed.
+mutate standby_stays_with_a_half_that_is_lost t/093_standby_copies metapage_is_as_before \
+	's/now->replicas_valid == before->replicas_valid && //'
+mutate standby_uses_what_was_broken t/093_standby_copies metapage_is_as_before \
+	's/ && \(now->flags & SHERMAN_META_BROKEN\) == \(before->flags & SHERMAN_META_BROKEN\)//'
+mutate standby_keeps_the_handle_of_a_lost_half t/093_standby_copies refresh_open \
+	's/\(sherman_connection_is_reader\(\) && open->index.meta.replicas_valid != meta.replicas_valid\)/false/'
+mutate standby_trusts_the_map_of_a_lost_half t/093_standby_copies judge_batch \
+	's/unchanged = sherman_metapage_stands\(index, scan->indexRelation\);/(void) sherman_metapage_stands;/'
+mutate standby_lists_no_copies t/093_standby_copies reader.c:list_trees \
+	's/status = list_copies\(client, position, news\);/(void) list_copies;/'
