@@ -531,6 +531,110 @@ act_midway(void *argument, const char *name, bool before)
 		midway.act(midway.fixture);
 }
 
+static void
+close_copy(const CheckedTree *f)
+{
+	tree_node_close(instance.shared, copy_of(f));
+}
+
+#define MERGED 1200
+
+/* The TIDs of the middle half. */
+static bool
+is_of_the_middle(void *argument, uint32_t block, uint16_t offset)
+{
+	uint32_t tid = block * 200 + offset - 1;
+
+	(void) argument;
+	return tid >= MERGED / 4 && tid < MERGED * 3 / 4;
+}
+
+/* Removes the middle half, and merges what is empty; the copy is closed at a step of that. Whether it has come so far. */
+static bool
+merge_midway(CheckedTree *f, int step)
+{
+	TreeVacuumCounts counts = {0};
+	TreeMergeCounts merged = {0};
+	TreeVacuum *walk;
+	TreeMerge *merge;
+	TreeStatus status;
+
+	require_ok(tree_vacuum_open(f->tree, &walk));
+	while ((status = tree_vacuum_next(walk, is_of_the_middle, NULL, &counts)) == TREE_OK)
+		;
+	assert_int_equal(status, TREE_END);
+	midway.fixture = f;
+	midway.act = close_copy;
+	midway.step = step;
+	midway.passed = 0;
+	require_ok(tree_merge_open(f->tree, walk, &merge));
+	client.tree->options.environment.crash_point = act_midway;
+	while ((status = tree_merge_next(merge, &merged)) == TREE_OK)
+		;
+	client.tree->options.environment.crash_point = NULL;
+	assert_true(status == TREE_END || status == TREE_UNREACHABLE);
+	tree_merge_close(merge);
+	tree_vacuum_close(walk);
+	return midway.passed >= step;
+}
+
+/* Whether a lookup of the number finds an entry. */
+static bool
+finds(Tree *tree, const CheckedTree *f, uint64_t number)
+{
+	const TreeBatch *batch;
+	TreeBound low, high;
+	TreeScan *scan;
+	TreeStatus status;
+
+	keyspace_bound(f->space, &number, -1, &low);
+	keyspace_bound(f->space, &number, 1, &high);
+	require_ok(tree_scan_open(tree, &scan));
+	require_ok(tree_scan_seek(scan, TREE_FORWARD, &low, &high));
+	status = tree_scan_next(scan, &batch);
+	assert_true(status == TREE_OK || status == TREE_END);
+	tree_scan_close(scan);
+	return status == TREE_OK;
+}
+
+/*
+ * A merge that is cut short by the loss of the copy, at any step; the copy comes back, and neither half is given up. A reader of the home, who still has
+ * pointers to all leaves, finds what is added then.
+ */
+static void
+test_reader_of_a_merge_cut_short(void **state)
+{
+	bool acted = true;
+
+	(void) state;
+	for (int step = 1; acted; step++)
+	{
+		OtherInstance other;
+		CheckedTree f;
+		Tree *both;
+
+		fixture_open(&fixture_options);
+		replicated_open(&f, KEYSPACE_16);
+		for (uint64_t i = 0; i < MERGED; i++)
+			insert(&f, 2 * i, i);
+		other_start(&other);
+		other.client.tree->options.reader = true;
+		both = reader_open(&other, &f, TREE_REPLICAS_BOTH);
+		assert_int_equal(entries_of(both), MERGED);
+		acted = merge_midway(&f, step);
+		tree_node_open(client.tree, copy_of(&f), 0);
+		for (uint64_t i = MERGED / 4; i < MERGED * 3 / 4; i += 7)
+		{
+			insert(&f, 2 * i + 1, MERGED + i);
+			assert_true(finds(both, &f, 2 * i + 1));
+		}
+		tree_close(both);
+		other_stop(&other);
+		replicated_close(&f, tree_home(f.record.root));
+		fixture_close();
+	}
+}
+
 /* An insert with that at a step; whether it has come to that step. */
 static TreeStatus
 insert_midway(CheckedTree *f, void (*act)(const CheckedTree *fixture), int step, bool *acted)
@@ -888,6 +992,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_build),
 		cmocka_unit_test(test_one_tears),
 		cmocka_unit_test(test_reader_halves),
+		cmocka_unit_test(test_reader_of_a_merge_cut_short),
 		cmocka_unit_test(test_replica_away),
 		cmocka_unit_test(test_home_lost_midway),
 		cmocka_unit_test(test_home_closed_midway),

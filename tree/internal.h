@@ -417,6 +417,11 @@ extern uint32_t replicas_place(const Tree *tree, uint32_t memory_node);
 extern uint32_t replicas_source(const Tree *tree);
 /* The memory node that WRITEs go to beside the one that serves pointers; where there is none, that one. */
 extern uint32_t replicas_copy(const Tree *tree);
+/*
+ * A chain that writes nodes which are in no tree, where its copy could not be written: at home alone, as long as both halves count. Else nothing
+ * happens.
+ */
+extern TreeStatus replicas_execute_at_home(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
 /* Gives an extent at the home its copy. TREE_MEMORY_FULL, TREE_UNREACHABLE, TREE_FENCED. */
 extern TreeStatus replicas_extend(Tree *tree, uint64_t offset, uint64_t bytes);
 extern void replicas_close(Tree *tree);

@@ -421,6 +421,14 @@ replicas_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 }
 
 TreeStatus
+replicas_execute_at_home(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
+{
+	if (memory_node != tree->replicas->home || replicas_state(tree) != TREE_REPLICAS_BOTH)
+		return TREE_OK;
+	return access_execute_at(tree, memory_node, ops, count);
+}
+
+TreeStatus
 replicas_restore(Tree *tree, uint64_t pointer, uint32_t bytes)
 {
 	FabricOp op = {

@@ -255,4 +255,4 @@ mutate cell_live_before_it_is_whole test_cell_writes cells_write_ops \
 mutate new_leaves_of_a_lost_wave_stay test_lost_space leaf_ends \
 	's/leaf->siblings > 0 && leaf->status == TREE_RETRY &&/false \&\&/'
 mutate merged_nodes_do_not_say_so test_reader merge_alone \
-	's/disowned = nodes_disown\(merge\)/disowned = (void) nodes_disown, TREE_OK/'
+	's/disowned = nodes_disown\(merge\)/disowned = ((void) nodes_disown, TREE_OK)/'
