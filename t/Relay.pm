@@ -1,5 +1,6 @@
 
-# A way to a memory node that can be cut: a process that passes on what comes, and on SIGUSR1 closes all connections.  New ones are let in at once.
+# A way to a memory node that can be cut: a process that passes on what comes, and on SIGUSR1 closes all connections.  New ones are let in at once, but
+# not while the way is shut, which SIGUSR2 begins and ends.
 
 package Relay;
 
@@ -48,6 +49,23 @@ sub cut
 	return;
 }
 
+# Until open_again() nobody gets through.
+sub shut
+{
+	my $self = shift;
+
+	kill 'USR2', $self->{pid};
+	return;
+}
+
+sub open_again
+{
+	my $self = shift;
+
+	kill 'USR2', $self->{pid};
+	return;
+}
+
 sub write_all
 {
 	my ($socket, $bytes) = @_;
@@ -70,6 +88,7 @@ sub pass_on
 	my $select = IO::Select->new($listen);
 	my %other;
 	my $cut = 0;
+	my $shut = 0;
 	my $end = sub {
 		foreach my $socket (@_)
 		{
@@ -80,6 +99,7 @@ sub pass_on
 	};
 
 	local $SIG{USR1} = sub { $cut = 1 };
+	local $SIG{USR2} = sub { $shut = !$shut; $cut = 1 };
 	local $SIG{PIPE} = 'IGNORE';
 	while (getppid() != 1)
 	{
@@ -97,7 +117,7 @@ sub pass_on
 			if ($socket == $listen)
 			{
 				my $client = $listen->accept or next;
-				my $server = IO::Socket::INET->new(PeerAddr => $to);
+				my $server = $shut ? undef : IO::Socket::INET->new(PeerAddr => $to);
 
 				if (!$server)
 				{

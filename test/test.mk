@@ -141,7 +141,7 @@ TESTS += test_merge test_merge_walk test_reclaim test_states test_wild_nodes
 TESTS += test_blocks test_freed test_give_extents
 test_freed_SOURCES = test/support/tree_fixture.c
 TESTS += test_replicas
-test_replicas_SOURCES = test/support/checked_tree.c
+test_replicas_SOURCES = test/support/checked_tree.c test/support/tree_fixture.c
 TEST_RUNS += test_replicas=--network
 test_loop_SOURCES = test/support/checked_tree.c
 test_scan_SOURCES = test/support/checked_tree.c

@@ -6,6 +6,7 @@
 #include "tree/client/directory.h"
 #include "fault.h"
 #include "support/checked_tree.h"
+#include "support/tree_fixture.h"
 #include "tree/lock/lock.h"
 
 #define NODES 2
@@ -384,6 +385,97 @@ test_record(void **state)
 	replicated_close(&f, tree_home(f.record.root));
 }
 
+/* ---- readers of another instance ---- */
+
+/* A scan's entries. */
+static uint32_t
+entries_of(Tree *tree)
+{
+	const TreeBatch *batch;
+	uint32_t count = 0;
+	TreeScan *scan;
+	TreeStatus status;
+
+	require_ok(tree_scan_open(tree, &scan));
+	require_ok(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL));
+	while ((status = tree_scan_next(scan, &batch)) == TREE_OK)
+		count += (uint32_t) batch->count;
+	assert_int_equal(status, TREE_END);
+	tree_scan_close(scan);
+	return count;
+}
+
+static Tree *
+reader_open(OtherInstance *other, const CheckedTree *f, TreeReplicaState state)
+{
+	Tree *tree;
+
+	require_ok(tree_open(other->client.tree, f->record.tree, f->record.root, &f->space->format,
+	                     keyspace_compare, (void *) f->space, &tree));
+	require_ok(tree_set_replica(tree, copy_of(f), state, false));
+	assert_int_equal(tree_replicas_get(tree), state);
+	return tree;
+}
+
+static uint64_t
+reader_misses(OtherInstance *other)
+{
+	TreeCounters counters;
+
+	tree_client_counters(other->client.tree, &counters);
+	return counters.cache_misses;
+}
+
+/*
+ * A reader's handle reads the half that it was told, whatever others are told: the owner has lost the home, which the reader still
+ * reaches. And what was cached before is forgotten, once.
+ */
+static void
+test_reader_halves(void **state)
+{
+	OtherInstance other;
+	TreeCounters counters;
+	Tree *both, *second, *again;
+	uint64_t misses;
+	uint32_t before;
+	CheckedTree f;
+
+	(void) state;
+	fixture_open(&fixture_options);
+	replicated_open(&f, KEYSPACE_64_OVERFLOW);
+	insert_random(&f, MANY, RANGE, 0);
+	other_start(&other);
+	other.client.tree->options.reader = true;
+	both = reader_open(&other, &f, TREE_REPLICAS_BOTH);
+	before = entries_of(both);
+	assert_int_equal(before, f.model.count);
+	tree_node_close(instance.shared, tree_home(f.record.root));
+	tree_replicas_set(f.tree, TREE_REPLICAS_SECOND);
+	insert_random(&f, MANY, RANGE, MANY);
+	vacuum(&f);
+	assert_int_equal(entries_of(both), before);
+	misses = reader_misses(&other);
+	assert_int_equal(entries_of(both), before);
+	assert_int_equal(reader_misses(&other), misses);
+	/* From now on what the other handle has found before is old. */
+	second = reader_open(&other, &f, TREE_REPLICAS_SECOND);
+	assert_int_equal(entries_of(second), f.model.count);
+	assert_true(reader_misses(&other) > misses);
+	misses = reader_misses(&other);
+	again = reader_open(&other, &f, TREE_REPLICAS_SECOND);
+	assert_int_equal(entries_of(again), f.model.count);
+	assert_int_equal(reader_misses(&other), misses);
+	assert_int_equal(entries_of(both), before);
+	tree_client_counters(other.client.tree, &counters);
+	assert_int_equal(counters.written_bytes, 0);
+	tree_close(again);
+	tree_close(second);
+	tree_close(both);
+	other_stop(&other);
+	replicated_close(&f, copy_of(&f));
+	fixture_close();
+}
+
 /* ---- when one of the two is away ---- */
 
 /* An insert of always the same entry, while a memory node is away. */
@@ -437,6 +529,110 @@ act_midway(void *argument, const char *name, bool before)
 {
 	if (++midway.passed == midway.step)
 		midway.act(midway.fixture);
+}
+
+static void
+close_copy(const CheckedTree *f)
+{
+	tree_node_close(instance.shared, copy_of(f));
+}
+
+#define MERGED 1200
+
+/* The TIDs of the middle half. */
+static bool
+is_of_the_middle(void *argument, uint32_t block, uint16_t offset)
+{
+	uint32_t tid = block * 200 + offset - 1;
+
+	(void) argument;
+	return tid >= MERGED / 4 && tid < MERGED * 3 / 4;
+}
+
+/* Removes the middle half, and merges what is empty; the copy is closed at a step of that. Whether it has come so far. */
+static bool
+merge_midway(CheckedTree *f, int step)
+{
+	TreeVacuumCounts counts = {0};
+	TreeMergeCounts merged = {0};
+	TreeVacuum *walk;
+	TreeMerge *merge;
+	TreeStatus status;
+
+	require_ok(tree_vacuum_open(f->tree, &walk));
+	while ((status = tree_vacuum_next(walk, is_of_the_middle, NULL, &counts)) == TREE_OK)
+		;
+	assert_int_equal(status, TREE_END);
+	midway.fixture = f;
+	midway.act = close_copy;
+	midway.step = step;
+	midway.passed = 0;
+	require_ok(tree_merge_open(f->tree, walk, &merge));
+	client.tree->options.environment.crash_point = act_midway;
+	while ((status = tree_merge_next(merge, &merged)) == TREE_OK)
+		;
+	client.tree->options.environment.crash_point = NULL;
+	assert_true(status == TREE_END || status == TREE_UNREACHABLE);
+	tree_merge_close(merge);
+	tree_vacuum_close(walk);
+	return midway.passed >= step;
+}
+
+/* Whether a lookup of the number finds an entry. */
+static bool
+finds(Tree *tree, const CheckedTree *f, uint64_t number)
+{
+	const TreeBatch *batch;
+	TreeBound low, high;
+	TreeScan *scan;
+	TreeStatus status;
+
+	keyspace_bound(f->space, &number, -1, &low);
+	keyspace_bound(f->space, &number, 1, &high);
+	require_ok(tree_scan_open(tree, &scan));
+	require_ok(tree_scan_seek(scan, TREE_FORWARD, &low, &high));
+	status = tree_scan_next(scan, &batch);
+	assert_true(status == TREE_OK || status == TREE_END);
+	tree_scan_close(scan);
+	return status == TREE_OK;
+}
+
+/*
+ * A merge that is cut short by the loss of the copy, at any step; the copy comes back, and neither half is given up. A reader of the home, who still has
+ * pointers to all leaves, finds what is added then.
+ */
+static void
+test_reader_of_a_merge_cut_short(void **state)
+{
+	bool acted = true;
+
+	(void) state;
+	for (int step = 1; acted; step++)
+	{
+		OtherInstance other;
+		CheckedTree f;
+		Tree *both;
+
+		fixture_open(&fixture_options);
+		replicated_open(&f, KEYSPACE_16);
+		for (uint64_t i = 0; i < MERGED; i++)
+			insert(&f, 2 * i, i);
+		other_start(&other);
+		other.client.tree->options.reader = true;
+		both = reader_open(&other, &f, TREE_REPLICAS_BOTH);
+		assert_int_equal(entries_of(both), MERGED);
+		acted = merge_midway(&f, step);
+		tree_node_open(client.tree, copy_of(&f), 0);
+		for (uint64_t i = MERGED / 4; i < MERGED * 3 / 4; i += 7)
+		{
+			insert(&f, 2 * i + 1, MERGED + i);
+			assert_true(finds(both, &f, 2 * i + 1));
+		}
+		tree_close(both);
+		other_stop(&other);
+		replicated_close(&f, tree_home(f.record.root));
+		fixture_close();
+	}
 }
 
 /* An insert with that at a step; whether it has come to that step. */
@@ -795,6 +991,8 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_images),
 		cmocka_unit_test(test_build),
 		cmocka_unit_test(test_one_tears),
+		cmocka_unit_test(test_reader_halves),
+		cmocka_unit_test(test_reader_of_a_merge_cut_short),
 		cmocka_unit_test(test_replica_away),
 		cmocka_unit_test(test_home_lost_midway),
 		cmocka_unit_test(test_home_closed_midway),

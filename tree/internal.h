@@ -418,6 +418,11 @@ extern uint32_t replicas_place(const Tree *tree, uint32_t memory_node);
 extern uint32_t replicas_source(const Tree *tree);
 /* The memory node that WRITEs go to beside the one that serves pointers; where there is none, that one. */
 extern uint32_t replicas_copy(const Tree *tree);
+/*
+ * A chain that writes nodes which are in no tree, where its copy could not be written: at home alone, as long as both halves count. Else nothing
+ * happens.
+ */
+extern TreeStatus replicas_execute_at_home(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
 /* Gives an extent at the home its copy. TREE_MEMORY_FULL, TREE_UNREACHABLE, TREE_FENCED. */
 extern TreeStatus replicas_extend(Tree *tree, uint64_t offset, uint64_t bytes);
 extern void replicas_close(Tree *tree);
@@ -520,6 +525,12 @@ extern void state_next_epoch(TreeClient *client, TreeState *state);
  * are counted, so that the process that settles them sees whether another one has come meanwhile.
  */
 extern void state_replicas_begin(TreeClient *client, TreeState *state, TreeReplicaState replicas, bool doubt);
+/*
+ * The same of a reader's handle: what was cached before one half was given up is forgotten, once; a merge that was cut short by the loss may
+ * have left nodes that are in no tree and do not say so. That both are good is not noted: it would stay behind when this instance becomes
+ * the owner, whose doubts count.
+ */
+extern void state_replicas_read(TreeShared *shared, TreeState *state, TreeReplicaState replicas);
 extern TreeReplicaState state_replicas(const TreeState *state);
 /* Makes it so if both were good so far. */
 extern void state_replicas_set(TreeState *state, TreeReplicaState replicas);

@@ -158,6 +158,9 @@ typedef enum TreeReplicaState
  * Must be called for each handle of a tree that was made with a replica, before anything else, with the state on
  * durable record. The instance knows the state from its first handle on, and no handle returns to TREE_REPLICAS_BOTH.
  * `doubt`: the two may differ, as the instance before this one ended while it wrote. TREE_NO_MEMORY, TREE_INVALID.
+ *
+ * A reader's handle (TreeClientOptions.reader) reads the half that it is told here, for ever: the copy where the home is given up, else the
+ * home. What was cached in its instance before the first handle was told that one is given up is not used any more.
  */
 extern TreeStatus tree_set_replica(Tree *handle, uint32_t node, TreeReplicaState state, bool doubt);
 extern TreeReplicaState tree_replicas_get(const Tree *handle);

@@ -28,6 +28,9 @@ sherman_try_again(ShermanIndex *index, Relation relation, TreeStatus status, int
 	(void) sherman_connection_trouble();
 	CHECK_FOR_INTERRUPTS();
 	sherman_wait_while(sherman_replicas_suspected, &index->meta);
+	/* A standby that has replayed that the half is given up has another handle for the next statement. */
+	if (sherman_connection_is_reader())
+		sherman_metapage_check(index, relation);
 	sherman_index_recheck(index, relation);
 	sherman_connection_refresh();
 	return true;

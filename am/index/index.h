@@ -437,6 +437,15 @@ extern void sherman_predicate_inserted(Relation relation, const ShermanIndex *in
 extern void sherman_predicate_refused(Relation relation, TreeScan *tree_scan);
 extern void sherman_predicate_skipped(Relation relation, Relation heap);
 
+/* ---- replayed.c ---- */
+
+/*
+ * On a standby: whether the metapage of an index that is open, as far as it is replayed, says the same of its halves, and whether it is
+ * broken, as when it was opened.  The second raises if not.
+ */
+extern bool sherman_metapage_stands(const ShermanIndex *index, Relation relation);
+extern void sherman_metapage_check(const ShermanIndex *index, Relation relation);
+
 /* ---- heal_wait.c ---- */
 
 /*

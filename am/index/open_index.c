@@ -93,6 +93,21 @@ find_valid(Relation relation)
 }
 
 /*
+ * On a standby replay changes metapages, and tells nobody: whoever begins to use an index that it has open looks whether its metapage
+ * still says the same.  If not, all sessions look anew.
+ */
+static pg_noinline void
+follow_replay(Relation relation)
+{
+	OpenIndex  *open = find_valid(relation);
+
+	if (open == NULL || sherman_metapage_stands(&open->index, relation))
+		return;
+	sherman_state_changed();
+	sherman_invalidate_plans();
+}
+
+/*
  * The state of an index by its metapage, and by whether this process encodes keys as those of its tree are.
  */
 static ShermanState
@@ -116,6 +131,8 @@ sherman_index_state(Relation index, ShermanReason *reason)
 	*reason = SHERMAN_REASON_NONE;
 	if (sherman_all_hidden())
 		return SHERMAN_HIDDEN;
+	if (unlikely(sherman_connection_is_reader()))
+		follow_replay(index);
 	open = find_valid(index);
 	if (open != NULL)
 	{
@@ -287,7 +304,8 @@ refresh_open(Relation relation, KnownIndex *entry)
 	if (open != NULL && open->stale && open->index.keys != NULL)
 		open->stale = !sherman_keys_serve(open->index.keys, relation);
 	if (open != NULL && (open->stale || !compat_same_file(open->storage, compat_file(relation)) ||
-						 open->index.meta.tree != meta.tree))
+						 open->index.meta.tree != meta.tree ||
+						 (sherman_connection_is_reader() && open->index.meta.replicas_valid != meta.replicas_valid)))
 	{
 		retire(entry);
 		open = NULL;
@@ -335,7 +353,8 @@ connect_members(TreeClient *client, OpenIndex *open, bool lazily)
 static void
 follow_replicas(Relation relation, ShermanIndex *index)
 {
-	if (index->meta.replica == 0 || index->tree == NULL)
+	/* Who only reads gives up nothing. */
+	if (index->meta.replica == 0 || index->tree == NULL || sherman_connection_is_reader())
 		return;
 	if (!sherman_replicas_follow(relation, index))
 	{
@@ -494,7 +513,10 @@ find_or_open(Relation index, bool lazily)
 	OpenIndex  *open;
 
 	if (unlikely(sherman_connection_is_reader()))
+	{
 		leave_standby(index);
+		follow_replay(index);
+	}
 	open = recent[RelationGetRelid(index) % RECENT];
 	if (likely(open != NULL && open->index.oid == RelationGetRelid(index) && !open->stale &&
 			   open->index.state == SHERMAN_OK && open->index.generation == sherman_generation() &&
@@ -566,6 +588,9 @@ sherman_index_refresh(ShermanIndex *index, Relation relation)
 		sherman_report_state(ERROR, relation, state, reason);
 	sherman_connection_refresh();
 	index->generation = generation;
+	/* A reader's handle goes on with the half that it has, in which is all that the scan's snapshot sees. */
+	if (unlikely(sherman_connection_is_reader()))
+		return;
 	index->meta.replicas_valid = meta.replicas_valid;
 	follow_replicas(relation, index);
 }

@@ -45,7 +45,7 @@ sherman_why_hidden(void)
 		return "the server runs in single-user mode";
 	if (IsBinaryUpgrade)
 		return "pg_upgrade runs the server";
-	return sherman_is_reading_standby() ? "the server is in recovery, and does not read indexes of unlogged tables, or with a copy" :
+	return sherman_is_reading_standby() ? "the server is in recovery, and does not read indexes of unlogged tables" :
 		"the server is in recovery";
 }
 

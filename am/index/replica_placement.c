@@ -23,6 +23,12 @@ halves_replica(const ShermanMetaPage *meta)
 	return (int) meta->replica - 1;
 }
 
+int
+halves_read(const ShermanMetaPage *meta)
+{
+	return meta->replica != 0 && meta->replicas_valid == SHERMAN_VALID_SECOND ? halves_replica(meta) : halves_home(meta);
+}
+
 uint64
 sherman_tree_key(const ShermanMetaPage *meta)
 {
@@ -83,7 +89,7 @@ sherman_replicas_alone_doubtful(const ShermanMetaPage *meta)
 int
 sherman_replicas_away_position(const ShermanMetaPage *meta)
 {
-	return meta->replicas_valid == SHERMAN_VALID_SECOND ? halves_replica(meta) : halves_home(meta);
+	return halves_read(meta);
 }
 
 bool

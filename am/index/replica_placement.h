@@ -10,6 +10,8 @@
 /* Positions of the memory nodes of the first half and the second. */
 extern int	halves_home(const ShermanMetaPage *meta);
 extern int	halves_replica(const ShermanMetaPage *meta);
+/* Position of the half that is read; of any index. */
+extern int	halves_read(const ShermanMetaPage *meta);
 /* Whether the memory that one half of the index is in is at its position, and attached. */
 extern bool half_is_usable(const ShermanMetaPage *meta, int position);
 /*

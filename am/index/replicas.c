@@ -17,6 +17,7 @@
  */
 #include "am/base/sherman.h"
 
+#include "access/xlog.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -109,6 +110,9 @@ stay_alone(Relation relation, ShermanIndex *index, uint32 valid)
 TreeStatus
 sherman_replicas_opened(Relation relation, const ShermanMetaPage *meta, Tree *tree)
 {
+	/* Who only reads gives up nothing, and is told what is replayed. */
+	if (sherman_connection_is_reader())
+		return tree_set_replica(tree, (uint32) halves_replica(meta), replica_state(meta->replicas_valid), false);
 	/* Until the launcher has searched for doubts, at the end. */
 	if (meta->replicas_valid == SHERMAN_VALID_BOTH)
 		sherman_shared->unclean = true;
@@ -243,11 +247,14 @@ sherman_replicas_text(Relation index, const ShermanMetaPage *meta)
 		return NULL;
 	if (meta->replica == 0)
 		return sherman_wants_replica(index) ? "none" : NULL;
-	if (meta->replicas_valid != SHERMAN_VALID_BOTH || half_is_lost(meta, halves_home(meta)) || half_is_lost(meta, halves_replica(meta)))
+	if (meta->replicas_valid != SHERMAN_VALID_BOTH)
+		return "one";
+	/* A standby knows of a memory node whether it is there, and no more; and nothing of doubts, which are its primary's. */
+	if (!RecoveryInProgress() && (half_is_lost(meta, halves_home(meta)) || half_is_lost(meta, halves_replica(meta))))
 		return "one";
 	if (!half_is_usable(meta, halves_home(meta)) || !half_is_usable(meta, halves_replica(meta)))
 		return "one away";
-	return halves_in_doubt(meta) ? "in doubt" : "both";
+	return !RecoveryInProgress() && halves_in_doubt(meta) ? "in doubt" : "both";
 }
 
 /* ---- the launcher's part ---- */

@@ -259,23 +259,27 @@ sherman_away_position(const ShermanMetaPage *meta)
 static ShermanState
 determine_on_standby(const ShermanMetaPage *meta, ShermanReason *reason)
 {
-	uint32		home = tree_home(meta->root);
 	ShermanTreeEntry entry = {0};
 	ShermanState state;
+	int			half;
 
-	/* Nothing is replayed of unlogged tables; and of two halves the primary alone knows which are whole. */
-	if (meta->tree == 0 || meta->replica != 0)
+	/* Nothing is replayed of unlogged tables. */
+	if (meta->tree == 0)
 		return SHERMAN_HIDDEN;
-	if (home >= TREE_MAX_NODES)
+	if (tree_home(meta->root) >= TREE_MAX_NODES || meta->replica > TREE_MAX_NODES)
 	{
 		*reason = SHERMAN_REASON_FORMAT;
 		return SHERMAN_BROKEN;
 	}
-	if (sherman_node_phase((int) home) != SHERMAN_PHASE_ATTACHED)
+	half = halves_read(meta);
+	if (sherman_node_phase(half) != SHERMAN_PHASE_ATTACHED)
 		return SHERMAN_UNREACHABLE;
-	state = determine_by_node((int) home, meta->incarnations[home][0], reason);
+	/* Where there is other memory now the primary goes on with the other half, which is about to be replayed. */
+	if (meta->replica != 0 && half_is_lost(meta, half))
+		return SHERMAN_UNREACHABLE;
+	state = determine_by_node(half, meta->incarnations[half][0], reason);
 	/* It is new, and where it lies is not known yet; or it is gone, which is not replayed yet. */
-	if (state == SHERMAN_OK && !sherman_trees_find(meta->tree, &entry))
+	if (state == SHERMAN_OK && !sherman_trees_find(sherman_tree_key(meta), &entry))
 	{
 		pg_atomic_write_u32(&sherman_shared->trees_wanted, 1);
 		return SHERMAN_UNREACHABLE;
@@ -285,7 +289,7 @@ determine_on_standby(const ShermanMetaPage *meta, ShermanReason *reason)
 		*reason = SHERMAN_REASON_UNCLEAN;
 		return SHERMAN_BROKEN;
 	}
-	for (int i = 0; i < TREE_MAX_NODES && *reason == SHERMAN_REASON_NONE; i++)
+	for (int i = 0; i < TREE_MAX_NODES && *reason == SHERMAN_REASON_NONE && meta->replica == 0; i++)
 	{
 		if (entry.members[i] != 0)
 			state = Max(state, determine_by_node(i, entry.members[i], reason));

@@ -126,6 +126,9 @@ judge_batch(ScanOnly *only, IndexScanDesc scan, ShermanIndex *index, TreeScan *t
 	}
 	if (status != TREE_OK)
 		sherman_report_failure(status, scan->indexRelation);
+	/* A half that the primary has lost stays as it is, while the map, as it was replayed since, tells of removals from the other one. */
+	if (unlikely(sherman_connection_is_reader()) && index->meta.replica != 0 && unchanged)
+		unchanged = sherman_metapage_stands(index, scan->indexRelation);
 	if (!unchanged)
 		memset(only->truthful, false, sizeof(only->truthful));
 }

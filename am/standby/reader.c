@@ -63,23 +63,59 @@ position_of(const ShermanHistory *history, const uint64 *uuid)
 	return -1;
 }
 
+static void
+list_tree(const TreeRecord *record, bool *news)
+{
+	ShermanTreeEntry entry;
+
+	*news |= !sherman_trees_find(record->tree, &entry);
+	sherman_trees_judge(record, SHERMAN_TREE_EXAMINED);
+}
+
+/* Those whose home is there. */
+static TreeStatus
+list_homes(TreeClient *client, int position, bool *news)
+{
+	uint32_t	place = 0;
+	TreeRecord	record;
+	TreeStatus	status;
+
+	while ((status = tree_record_list(client, position, &place, &record)) == TREE_OK)
+		list_tree(&record, news);
+	return status;
+}
+
+/* Those whose copy is there. */
+static TreeStatus
+list_copies(TreeClient *client, int position, bool *news)
+{
+	uint32_t	place = 0;
+	uint32_t	copy;
+	TreeRecord	record;
+	TreeStatus	status;
+
+	while ((status = tree_share_list(client, position, &place, &record)) == TREE_OK)
+	{
+		if (!tree_record_replica(&record, &copy))
+			continue;
+		record.tree |= SHERMAN_TREE_REPLICA;
+		list_tree(&record, news);
+	}
+	return status;
+}
+
 /*
  * Brings the table of trees up to date, which the planner knows them by: those that are gone go.  *news: there are some that it did not have.
  */
 static TreeStatus
 list_trees(TreeClient *client, int position, bool *news)
 {
-	uint32_t	place = 0;
-	ShermanTreeEntry entry;
-	TreeRecord	record;
 	TreeStatus	status;
 
 	sherman_trees_unlist(position);
-	while ((status = tree_record_list(client, position, &place, &record)) == TREE_OK)
-	{
-		*news |= !sherman_trees_find(record.tree, &entry);
-		sherman_trees_judge(&record, SHERMAN_TREE_EXAMINED);
-	}
+	status = list_homes(client, position, news);
+	if (status == TREE_END)
+		status = list_copies(client, position, news);
 	if (status != TREE_END)
 		return status;
 	sherman_trees_forget_unlisted(position);

@@ -29,6 +29,7 @@
 
 #include "am/base/compat.h"
 #include "am/base/shared.h"
+#include "am/index/replica_placement.h"
 #include "am/nodes/nodes.h"
 #include "am/recovery/recovery.h"
 #include "am/standby/standby.h"
@@ -229,11 +230,11 @@ wait_a_little(Relation relation, TimestampTz began, long *pause)
 	*pause = Min(*pause * 2, LAST_LOOK_MS);
 }
 
-/* Reads the record of the tree at its home, behind what is to be believed. */
+/* Reads the record of the tree at its home, or of the half that is read, behind what is to be believed. */
 static void
 read_record(const ShermanIndex *index, Relation relation, TreeRecord *record)
 {
-	TreeStatus	status = tree_record_at_home(sherman_connection_client(), index->meta.tree, tree_home(index->meta.root), record);
+	TreeStatus	status = tree_record_at_home(sherman_connection_client(), index->meta.tree, (uint32) halves_read(&index->meta), record);
 
 	if (status == TREE_NOT_FOUND)
 		sherman_report_conflict(relation, "was dropped or rebuilt there");
@@ -241,6 +242,7 @@ read_record(const ShermanIndex *index, Relation relation, TreeRecord *record)
 		sherman_report_failure(status, relation);
 	if ((record->flags & TREE_RECORD_BROKEN) == 0)
 		return;
+	record->tree = sherman_tree_key(&index->meta);
 	(void) sherman_trees_note(record);
 	sherman_report_state(ERROR, relation, SHERMAN_BROKEN, SHERMAN_REASON_UNCLEAN);
 }

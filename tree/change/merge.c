@@ -417,6 +417,7 @@ some_disown(TreeMerge *merge, uint32_t from, uint32_t *done)
 	uint32_t memory_node = pointer_memory_node(merge->nodes[from].pointer);
 	FabricOp ops[FABRIC_MAX_CHAIN];
 	uint64_t states[FABRIC_MAX_CHAIN];
+	TreeStatus status;
 	int count = 0;
 
 	for (*done = from; *done < merge->merged && count < (int) FABRIC_MAX_CHAIN; (*done)++, count++)
@@ -433,7 +434,11 @@ some_disown(TreeMerge *merge, uint32_t from, uint32_t *done)
 		                        .buffer = &states[count]};
 	}
 	/* Done twice it is the same. */
-	return access_repeat(merge->tree, memory_node, ops, count, "writes of merged nodes");
+	status = access_repeat(merge->tree, memory_node, ops, count, "writes of merged nodes");
+	/* What is in no tree may differ from its copy; and the home is read by others when the copy is back. */
+	if (status != TREE_OK && merge->tree->replicas != NULL)
+		(void) replicas_execute_at_home(merge->tree, memory_node, ops, count);
+	return status;
 }
 
 /* The nodes that are linked from nowhere any more say so, all those that can be reached. */

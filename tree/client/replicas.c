@@ -21,7 +21,8 @@ TreeReplicaState
 replicas_state(const Tree *tree)
 {
 	assert(tree->replicas != NULL);
-	return state_replicas(tree->state);
+	/* The half that a reader reads does not change under it. */
+	return tree->client->options.reader ? tree->replicas->reads : state_replicas(tree->state);
 }
 
 uint32_t
@@ -87,7 +88,11 @@ tree_set_replica(Tree *handle, uint32_t node, TreeReplicaState state, bool doubt
 	replicas->node = node;
 	handle->replicas = replicas;
 	handle->geometry.twins = 1ull << replicas->home | 1ull << node;
-	state_replicas_begin(client, handle->state, state, doubt);
+	replicas->reads = state;
+	if (client->options.reader)
+		state_replicas_read(client->shared, handle->state, state);
+	else
+		state_replicas_begin(client, handle->state, state, doubt);
 	return TREE_OK;
 }
 
@@ -413,6 +418,14 @@ replicas_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 			break;
 	}
 	return status == TREE_OK ? access_execute_at(tree, memory_node, ops, count) : status;
+}
+
+TreeStatus
+replicas_execute_at_home(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
+{
+	if (memory_node != tree->replicas->home || replicas_state(tree) != TREE_REPLICAS_BOTH)
+		return TREE_OK;
+	return access_execute_at(tree, memory_node, ops, count);
 }
 
 TreeStatus

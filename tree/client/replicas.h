@@ -19,8 +19,9 @@ typedef struct ReplicaPiece
 /* Of an open tree: where its copies are, as far as it was asked. */
 typedef struct Replicas
 {
-	uint32_t home; /* the memory node that all pointers name, until it is given up */
-	uint32_t node; /* the one that has the copies */
+	uint32_t home;          /* the memory node that all pointers name, until it is given up */
+	uint32_t node;          /* the one that has the copies */
+	TreeReplicaState reads; /* of a reader's handle: what it was told */
 	uint32_t count;
 	uint32_t room;
 	ReplicaPiece *pieces;                    /* ascending by offset */

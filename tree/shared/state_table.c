@@ -329,6 +329,16 @@ state_drop(TreeShared *shared, uint64_t tree)
 	spin_unlock(&table->spin);
 }
 
+/* What was cached of one tree, under the lock. */
+static void
+forget_cached(StateTable *table, TreeState *state)
+{
+	uint64_t epoch = __atomic_add_fetch(&table->epochs, 1, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&state->first_epoch, epoch, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->epoch, epoch, __ATOMIC_RELEASE);
+}
+
 void
 state_forget_cached(TreeShared *shared)
 {
@@ -336,12 +346,23 @@ state_forget_cached(TreeShared *shared)
 
 	spin_lock(&table->spin);
 	for (uint32_t i = 0; i < table->states_used; i++)
-	{
-		TreeState *state = state_number(table, i);
-		uint64_t epoch = __atomic_add_fetch(&table->epochs, 1, __ATOMIC_RELAXED);
+		forget_cached(table, state_number(table, i));
+	spin_unlock(&table->spin);
+}
 
-		__atomic_store_n(&state->first_epoch, epoch, __ATOMIC_RELAXED);
-		__atomic_store_n(&state->epoch, epoch, __ATOMIC_RELEASE);
+void
+state_replicas_read(TreeShared *shared, TreeState *state, TreeReplicaState replicas)
+{
+	StateTable *table = shared->states;
+
+	assert(replicas != TREE_REPLICAS_NONE);
+	if (replicas == TREE_REPLICAS_BOTH)
+		return;
+	spin_lock(&table->spin);
+	if (state_replicas(state) != replicas)
+	{
+		forget_cached(table, state);
+		__atomic_store_n(&state->replicas, replicas, __ATOMIC_RELEASE);
 	}
 	spin_unlock(&table->spin);
 }

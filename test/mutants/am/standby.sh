@@ -23,7 +23,7 @@ mutate standbys_not_told_of_marked_entries t/088_standby_reads tell_standbys \
 mutate standby_keeps_a_promoted_client t/088_standby_reads sherman_connection_leave_standby \
 	's/\tsherman_connection_close\(\);\n//'
 mutate standby_reads_what_it_does_not_know t/088_standby_reads determine_on_standby \
-	's/state == SHERMAN_OK && !sherman_trees_find\(meta->tree, &entry\)/!sherman_trees_find(meta->tree, \&entry) \&\& false/'
+	's/state == SHERMAN_OK && !sherman_trees_find\(sherman_tree_key\(meta\), &entry\)/!sherman_trees_find(meta->tree, \&entry) \&\& false/'
 mutate promoted_session_writes_as_a_reader t/088_standby_reads find_or_open \
 	's/if \(unlikely\(sherman_connection_is_reader\(\)\)\)/if (false)/'
 mutate standby_follows_another_timeline t/090_standby_timeline is_of_timeline \
@@ -36,3 +36,17 @@ mutate standby_heeds_removals_alone t/088_standby_reads leaves_are_good \
 	's/standby_has_replayed\(&seen\.added\) && //'
 mutate pruned_rows_are_proven_by_their_deletion t/094_standby_pruned delete_from_full_leaf \
 	's/removed > 0 && sherman_standbys_may_read\(index->relation\) \? compat_wal_end\(\) : //'
+
+# Of two halves the one that the metapage names, as it is replayed.
+mutate standby_stays_with_a_half_that_is_lost t/093_standby_copies metapage_is_as_before \
+	's/now->replicas_valid == before->replicas_valid && //'
+mutate standby_keeps_the_handle_of_a_lost_half t/093_standby_copies refresh_open \
+	's/\(sherman_connection_is_reader\(\) && open->index.meta.replicas_valid != meta.replicas_valid\)/false/'
+mutate standby_trusts_the_map_of_a_lost_half t/093_standby_copies judge_batch \
+	's/unchanged = sherman_metapage_stands\(index, scan->indexRelation\);/(void) sherman_metapage_stands;/'
+mutate standby_lists_no_copies t/093_standby_copies reader.c:list_trees \
+	's/status = list_copies\(client, position, news\);/(void) list_copies;/'
+mutate standby_does_not_look_at_what_is_replayed t/093_standby_copies follow_replay \
+	's/open == NULL \|\| sherman_metapage_stands\(&open->index, relation\)/open == NULL || open != NULL/'
+mutate standby_uses_what_was_broken t/093_standby_copies metapage_is_as_before \
+	's/ && \(now->flags & SHERMAN_META_BROKEN\) == \(before->flags & SHERMAN_META_BROKEN\)//'
