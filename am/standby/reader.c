@@ -354,7 +354,10 @@ reader_end(void)
 	if ((sherman_shared->followed[0] | sherman_shared->followed[1]) == 0)
 		return true;
 	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
 		sherman_node_lost(i);
+		sherman_shared->node[i].read_serial = pg_atomic_read_u64(&sherman_shared->node[i].serial);
+	}
 	sherman_pool_adopt();
 	tree_forget_cached(sherman_tree_shared);
 	pg_atomic_write_u32(&sherman_shared->standby_reads, 0);
