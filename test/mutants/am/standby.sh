@@ -20,3 +20,5 @@ mutate promoted_session_writes_as_a_reader t/088_standby_reads find_or_open \
 	's/if \(unlikely\(sherman_connection_is_reader\(\)\)\)/if (false)/'
 mutate standby_follows_another_timeline t/090_standby_timeline is_of_timeline \
 	's/ && tliOfPointInHistory\(end - 1, timelines\) == timeline//'
+mutate readers_attach_counts t/092_standby_copies reader_end \
+	's/\t\tsherman_shared->node\[i\]\.read_serial = [^;]*;\n//'
