@@ -12,7 +12,7 @@ use POSIX ();
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(prepare_rows start_changes ends_well compare_for);
+our @EXPORT = qw(prepare_rows start_changes ends_well compare_for compare_all change_rows);
 
 # The table, its indexes, and the function that compares.
 sub prepare_rows
@@ -139,6 +139,37 @@ sub compare_for
 		$bad .= $mine_bad if $mine_bad =~ /\S/;
 	}
 	return ($done, $canceled, $pinned, $bad);
+}
+
+# A round of changes of all kinds, VACUUM among them unless $keep says that nothing is to be removed so.
+sub change_rows
+{
+	my ($primary, $round, $keep) = @_;
+	my $from = 600 * $round;
+
+	$primary->safe_psql('postgres', $_) foreach (
+		"DELETE FROM rows WHERE id BETWEEN $from AND $from + 80",
+		"INSERT INTO rows SELECT g, md5(g::text), g % 10, 'round $round' FROM generate_series($from + 40, $from + 90) g",
+		"UPDATE rows SET filler = 'round $round' WHERE id BETWEEN $from + 100 AND $from + 140",
+		"UPDATE rows SET part = (part + 1) % 10, word = md5(word) WHERE id BETWEEN $from + 200 AND $from + 260",
+		$keep ? () : 'VACUUM (TRUNCATE off) rows');
+	return;
+}
+
+# Each kind of query once, among rows that are changed and rows that are not, at a server as it is: how many were compared, how many were canceled, and what went wrong.
+sub compare_all
+{
+	my ($server) = @_;
+	my $script = "SET client_min_messages = error;\nSET default_transaction_isolation = 'repeatable read';\n";
+	my ($out, $error);
+
+	$script .= sprintf("SELECT compare(%d, %d, 0);\n", $_, (1, 590, 1230, 1805, 4990)[ $_ % 5 ]) foreach 0 .. 17;
+	IPC::Run::run([ 'psql', '-XqtA', '-d', $server->connstr('postgres') ], '<', \$script, '>', \$out, '2>', \$error);
+	my $done = () = $out =~ /\n/g;
+	my $canceled = () = $error =~ /ERROR: .* due to conflict with recovery/g;
+	my $bad = join("\n", grep { /(ERROR|FATAL|PANIC): / && !/due to conflict with recovery/ } split(/\n/, $error));
+
+	return ($done, $canceled, $bad);
 }
 
 sub result_file

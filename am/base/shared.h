@@ -103,6 +103,7 @@ typedef struct ShermanNode
 								 * (sherman.failover_after): indexes with a copy may go on without it */
 	TimestampTz away_since;		/* the launcher's: 0 = it is not away */
 	pg_atomic_uint64 serial;	/* counts attaches in this run: channels of an older one are void */
+	uint64		read_serial;	/* the last of them that was a standby's, as a reader; set when it is promoted */
 	pg_atomic_uint64 heard_us;	/* when the launcher had its last answer, by a clock that nobody sets; 0: since then a session has doubted that there would be another */
 	pg_atomic_uint32 round_trip_us; /* the least of some that the launcher made when it attached it; 0: its memory is mapped */
 	uint64		memory[2];		/* identity of its memory; changes only while it is not attached */

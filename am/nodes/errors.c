@@ -129,7 +129,8 @@ name_nodes(uint32 positions, bool addresses)
 			continue;
 		if (text.len > 0)
 			appendStringInfoChar(&text, ' ');
-		if (!addresses)
+		/* The address of one that was taken over is not known before it is attached. */
+		if (!addresses || sherman_shared->node[i].address[0] == '\0')
 		{
 			appendStringInfo(&text, "It is about memory node %d.", i);
 			continue;
@@ -322,7 +323,7 @@ sherman_away_text(int position)
 		return pstrdup("\"sherman.memory_nodes\" is empty, and there is no embedded memory node");
 	if (position < 0)
 		sherman_first_failure(&listed);
-	else if (!sherman_node_listed(position, &listed))
+	else if (!sherman_node_looked_for(position, &listed))
 	{
 		LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
 		named = sees ? psprintf(" (\"%s\")", sherman_shared->node[position].address) : pstrdup("");
@@ -354,7 +355,7 @@ sherman_report_away(int elevel, const char *subject, int position)
 
 	if (position >= 0)
 	{
-		wanted = sherman_node_listed(position, &listed);
+		wanted = sherman_node_looked_for(position, &listed);
 		named = name_nodes(1u << position, true);
 	}
 	else

@@ -126,6 +126,10 @@ extern void sherman_node_drained(int position);
 extern void sherman_node_lost(int position);
 /* Copies the list's entry of a position, or of its memory's last address; false: it is not in the list. */
 extern bool sherman_node_listed(int position, ShermanListedNode *listed);
+/*
+ * The same; of a position that was taken over from another server, whose address is not known before it is attached: an entry that may lead to it.
+ */
+extern bool sherman_node_looked_for(int position, ShermanListedNode *listed);
 /* Copies the first entry of the list that could not be attached, or if there is none any. */
 extern void sherman_first_failure(ShermanListedNode *listed);
 /* Microseconds of a round trip to a memory node, the mean of those that are attached; 0: their memory is mapped, or none is. */

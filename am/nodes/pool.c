@@ -104,6 +104,22 @@ sherman_node_listed(int position, ShermanListedNode *listed)
 	return found;
 }
 
+bool
+sherman_node_looked_for(int position, ShermanListedNode *listed)
+{
+	bool		found = sherman_node_listed(position, listed);
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+	for (int i = 0; i < sherman_shared->listed_count && !found && sherman_shared->node[position].address[0] == '\0'; i++)
+	{
+		found = sherman_shared->listed[i].position < 0;
+		if (found)
+			*listed = sherman_shared->listed[i];
+	}
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	return found;
+}
+
 void
 sherman_first_failure(ShermanListedNode *listed)
 {
@@ -418,6 +434,7 @@ sherman_pool_start(ShermanShared *shared)
 		pg_atomic_init_u32(&node->gone, 0);
 		pg_atomic_init_u32(&node->drained, 0);
 		pg_atomic_init_u64(&node->serial, 0);
+		node->read_serial = 0;
 		tree_node_close(sherman_tree_shared, i);
 	}
 	know_nodes(shared, false);

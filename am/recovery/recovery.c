@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "access/timeline.h"
 #include "access/transam.h"
 #include "access/xlog.h"
 #include "catalog/pg_control.h"
@@ -41,6 +42,13 @@
 
 /* Files whose presence says that this start follows other rules than those of a crash or a clean end. */
 static const char *const signal_files[] = {"backup_label", "recovery.signal", "standby.signal"};
+
+/*
+ * A memory node's epochs bear the timeline in which they were opened, from this bit on; of timelines beyond the last one that there is room for,
+ * and of epochs that an older version has opened, nothing is known.
+ */
+#define EPOCH_TIMELINE_SHIFT 48
+#define EPOCH_TIMELINE_MAX UINT64CONST(0xFFFF)
 
 /* ---- the verdict ---- */
 
@@ -343,21 +351,25 @@ sherman_recovery_begin(char *failure)
 }
 
 /*
- * The memory was used since this directory left its place: it is a copy.  It gets an identity of its own, before
- * anything is attached by the old one, so that the original is not fenced.  Returns false, for `failure`.
+ * The memory was used since by the original of this directory, or by another heir of its history: this server is one more.  It gets an
+ * identity of its own, before anything is attached by the old one, so that the other one is not fenced.  Returns false, for `failure`.
  */
 static bool
 become_copy(char *failure)
 {
 	ShermanLocal local;
+	bool		moved = sherman_shared->local.moved != 0;
 
-	strlcpy(failure, "it was used since by the server that this one is a copy of", SHERMAN_FAILURE_BYTES);
+	strlcpy(failure, moved ? "it was used since by the server that this one is a copy of" :
+			"it was used since by a server with another history, which has taken the indexes over", SHERMAN_FAILURE_BYTES);
 	/* What is attached is known by that identity: the next start goes on here. */
 	if (pg_atomic_read_u32(&sherman_shared->epoch) != 0)
 		return false;
 	ereport(WARNING,
-			(errmsg("this data directory is a copy: its sherman indexes are broken"),
-			 errdetail("Their memory was used by the original since the copy was made."),
+			(moved ? errmsg("this data directory is a copy: its sherman indexes are broken") :
+			 errmsg("another server has taken over the sherman indexes of this one: here they are broken"),
+			 moved ? errdetail("Their memory was used by the original since the copy was made.") :
+			 errdetail("Their memory was used since by a server that was promoted as well, or instead."),
 			 errhint("Rebuild them with REINDEX.")));
 	local_begin(&local, sherman_shared->local.system_identifier);
 	if (!local_change(&local, failure))
@@ -373,17 +385,43 @@ become_copy(char *failure)
 
 /*
  * The number of a memory node's next epoch behind `last`. The step is drawn: two servers that go on from copies of
- * one memory do not open epochs of the same number, so that neither uses the other's memory.
+ * one memory do not open epochs of the same number, so that neither uses the other's memory. The upper bits are the timeline.
  */
 static bool
 next_epoch(uint64 last, uint64 *next)
 {
+	uint64		timeline = Min(sherman_shared->local.timeline, EPOCH_TIMELINE_MAX);
 	uint32		step;
 
 	if (!pg_strong_random(&step, sizeof(step)))
 		return false;
-	*next = last + 1 + step;
+	*next = Max(last, timeline << EPOCH_TIMELINE_SHIFT) + 1 + step;
 	return true;
+}
+
+/*
+ * Whether a memory node's epoch was opened in a timeline that this server's history has no part of, and so by a server that was promoted
+ * beside this one, or in its place.  One that was opened in the timeline of the last epoch that is known here may be of this server, or of
+ * the one that it was a standby of.
+ */
+static bool
+is_of_other_history(uint64 epoch, uint64 known)
+{
+	TimeLineID	opened = (TimeLineID) (epoch >> EPOCH_TIMELINE_SHIFT);
+	TimeLineID	timeline = GetWALInsertionTimeLine();
+	List	   *timelines;
+	bool		other;
+
+	if (opened == 0 || opened == EPOCH_TIMELINE_MAX || opened == known >> EPOCH_TIMELINE_SHIFT)
+		return false;
+	/* Two servers may have been promoted to a timeline of one number; this one has not been there in its own. */
+	if (opened == timeline)
+		return true;
+	timelines = readTimeLineHistory(timeline);
+	/* Without its file a later timeline seems to have no other before it. */
+	other = (timeline == 1 || list_length(timelines) > 1) && !tliInHistory(opened, timelines);
+	list_free_deep(timelines);
+	return other;
 }
 
 bool
@@ -391,7 +429,7 @@ sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *membe
 {
 	const ShermanLocalNode *local = &sherman_shared->local.node[position];
 	bool		known = memcmp(local->memory, status->uuid, sizeof(local->memory)) == 0;
-	bool		seen = pg_atomic_read_u64(&sherman_shared->node[position].serial) != 0;
+	bool		seen = pg_atomic_read_u64(&sherman_shared->node[position].serial) != sherman_shared->node[position].read_serial;
 
 	/* No session was admitted in the epoch that was being opened. */
 	if (known && (status->epoch == local->epoch || (local->opening != 0 && status->epoch == local->opening)))
@@ -407,6 +445,8 @@ sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *membe
 				SHERMAN_FAILURE_BYTES);
 		return false;
 	}
+	if (known && status->epoch > local->epoch && !sherman_shared->embedded && is_of_other_history(status->epoch, local->epoch))
+		return become_copy(failure);
 	/*
 	 * New to us; or an older copy of memory that we know, or memory that others have changed since, or that was given
 	 * up: our data in it cannot be distinguished from older ones.

@@ -124,7 +124,7 @@ ask_node(int position, Datum *values, bool *nulls)
  * Why a memory node is not attached, or what else is to be known of it; NULL: nothing.  `listed`: as in put_node().
  */
 static const char *
-why_not_attached(const ShermanListedNode *listed, ShermanPhase phase)
+why_not_attached(const ShermanListedNode *listed, int position, ShermanPhase phase)
 {
 	if (RecoveryInProgress() && !sherman_is_reading_standby())
 		return "this server is in recovery";
@@ -132,7 +132,8 @@ why_not_attached(const ShermanListedNode *listed, ShermanPhase phase)
 		return sherman_shared->embedded && sherman_list_awaits_restart(sherman_memory_node_list) ?
 			"\"sherman.memory_nodes\" was changed, which takes a restart of the server" : NULL;
 	if (listed == NULL)
-		return "it is not in \"sherman.memory_nodes\"";
+		return sherman_shared->node[position].address[0] != '\0' ? "it is not in \"sherman.memory_nodes\"" :
+			"it was taken over, and none of \"sherman.memory_nodes\" is known to lead to it yet";
 	if (listed->failure[0] != '\0')
 		return listed->failure;
 	return phase == SHERMAN_PHASE_ATTACHING ? "the server has started and has not reached it yet" :
@@ -164,7 +165,7 @@ put_node(ReturnSetInfo *result, const ShermanListedNode *listed, int position)
 	set_text(values, nulls, 1, address);
 	set_text(values, nulls, 3, phase == SHERMAN_PHASE_AWAY && pg_atomic_read_u32(&node.gone) != 0 ? "gone" :
 			 phase_name(phase));
-	set_text(values, nulls, 4, why_not_attached(listed, phase));
+	set_text(values, nulls, 4, why_not_attached(listed, position, phase));
 	*strchrnul(address, ':') = '\0';
 	set_text(values, nulls, 2, address);
 	if (position >= 0)

@@ -395,6 +395,7 @@ reader_end(void)
 		sherman_node_lost(i);
 		/* Of a tree that the primary has changed since, an entry would say that it is another history's. */
 		sherman_trees_clear(i);
+		sherman_shared->node[i].read_serial = pg_atomic_read_u64(&sherman_shared->node[i].serial);
 	}
 	sherman_pool_adopt();
 	tree_forget_cached(sherman_tree_shared);

@@ -23,7 +23,7 @@ mutate snapshot_of_another_history_stays t/028_snapshot sherman_recovery_start \
 mutate what_stays_is_forgotten t/073_held sherman_recovery_start \
 	's/local->foreign_snapshot = !sherman_keep_file/shared->node_held |= !sherman_keep_file/'
 mutate next_epoch_not_drawn t/060_place next_epoch \
-	's/\*next = last \+ 1 \+ step;/*next = last + 1;/'
+	's/ \+ 1 \+ step;/ + 1;/'
 mutate copy_is_fought_for t/036_copies sherman_recovery_check \
 	's/if \(known && seen && status->epoch > local->epoch\)/if (seen \&\& !known \&\& status->epoch == 0)/'
 mutate copy_fences_the_original t/060_place sherman_recovery_check \
@@ -72,3 +72,9 @@ mutate setting_of_the_end_counts t/041_takeover_auto sherman_take_over_start \
 	's/\tfollow_setting\(local\);\n//'
 mutate automatic_cut_forgotten t/041_takeover_auto sherman_take_over_start \
 	's/ \? SHERMAN_TAKE_OVER_NOT : SHERMAN_TAKE_OVER_WANTED/ ? SHERMAN_TAKE_OVER_NOT : SHERMAN_TAKE_OVER_NOT/'
+mutate heirs_fight t/091_failover_readers sherman_recovery_check \
+	's/ && is_of_other_history\(status->epoch, local->epoch\)\)/ \&\& is_of_other_history(status->epoch, local->epoch) \&\& false)/'
+mutate timeline_not_in_epochs t/091_failover_readers next_epoch \
+	's/Max\(last, timeline << EPOCH_TIMELINE_SHIFT\) \+ 1/Max(last, timeline) + 1/'
+mutate same_number_taken_for_own t/091_failover_readers is_of_other_history \
+	's/(if \(opened == timeline\)\n\t\treturn )true/$1false/'
