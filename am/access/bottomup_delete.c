@@ -66,15 +66,17 @@ is_asked_about(const TreeFullLeaf *leaf, int slot, bool probe)
 	return leaf->entries[slot].duplicate || leaf->entries[slot].remove;
 }
 
-/* The table has said up to which transaction there are deletions among those of the rows that may go: for standbys. */
+/*
+ * Rows of this database may go: for standbys it is noted up to which transaction there are deletions among those.  The table says that, but not of
+ * rows that were pruned before: nobody can have pruned one that was deleted by a transaction which our xmin holds back.
+ */
 static void
-note_deleted(const ShermanIndex *index, TransactionId *deleted, TransactionId said)
+note_deleted(const ShermanIndex *index, TransactionId *deleted)
 {
 	if (!sherman_standbys_may_read(index->relation))
 		return;
-	sherman_note_dead(said);
-	if (TransactionIdFollows(said, *deleted))
-		*deleted = said;
+	*deleted = sherman_youngest_pruned();
+	sherman_note_dead(*deleted);
 }
 
 /*
@@ -112,7 +114,7 @@ ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe, Transaction
 	}
 	if (op.ndeltids == 0)
 		return 0;
-	note_deleted(index, deleted, table_index_delete_tuples(index->heap, &op));
+	(void) table_index_delete_tuples(index->heap, &op);
 	for (int i = 0; i < op.ndeltids; i++)
 	{
 		const TM_IndexStatus *of = &status[tids[i].id];
@@ -121,6 +123,8 @@ ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe, Transaction
 		removed += of->knowndeletable && !*remove;
 		*remove = of->knowndeletable;
 	}
+	if (removed > 0)
+		note_deleted(index, deleted);
 	return removed;
 }
 
@@ -162,8 +166,7 @@ delete_from_full_leaf(void *argument, TreeFullLeaf *leaf)
 		removed = ask_table_safely(index, leaf, &deleted);
 	if (removed == 0 && leaf->marked == 0)
 		return false;
-	/* Where the table has pruned a row, a standby takes notice of that record alone, which may be younger than what proves it dead. */
-	end = removed > 0 && sherman_standbys_may_read(index->relation) ? compat_wal_end() : evidence_end();
+	end = evidence_end();
 	/* A mark that another session made may be younger than what is evidence for us, which proves what lies before its end. */
 	if (leaf->marked > 0 && leaf->dead_epoch == sherman_epoch() && leaf->dead_lsn >= end)
 		end = compat_wal_end();

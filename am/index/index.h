@@ -325,6 +325,11 @@ extern bool sherman_standbys_may_read(Relation index);
  * (InvalidTransactionId: nobody has); or rows of this table, of which it knows no more than that.
  */
 extern void sherman_note_dead(TransactionId deleted);
+/*
+ * The youngest transaction that may have deleted a row which some process has pruned: the xmin of this one, if it has any, has held back later
+ * ones, and so has the keeper of the horizon.
+ */
+extern TransactionId sherman_youngest_pruned(void);
 extern void sherman_note_dead_now(Relation table);
 
 /* A transaction of not long ago with its epoch, as FullTransactionId. */

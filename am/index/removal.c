@@ -14,6 +14,7 @@
 #include "access/transam.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
+#include "storage/proc.h"
 #include "storage/procarray.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -60,6 +61,20 @@ sherman_note_dead(TransactionId deleted)
 		;
 }
 
+TransactionId
+sherman_youngest_pruned(void)
+{
+	TransactionId bound = TransactionIdIsNormal(MyProc->xmin) ? MyProc->xmin : ReadNextTransactionId();
+	uint64		kept;
+
+	pg_read_barrier();
+	kept = pg_atomic_read_u64(&sherman_shared->prune_bound);
+	if (kept != 0 && kept < sherman_full_xid(bound))
+		bound = XidFromFullTransactionId(FullTransactionIdFromU64(kept));
+	TransactionIdRetreat(bound);
+	return bound;
+}
+
 /*
  * What this process takes for dead goes by horizons that it has found at some time, and which do not go back, while those that are found now
  * may be older: a standby has come whose queries see more.  So it is asked which is the youngest transaction whose deletions it would
@@ -90,21 +105,38 @@ sherman_note_dead_now(Relation table)
 	sherman_note_dead(low);
 }
 
+/* The youngest transaction whose deletions anybody has taken for dead. */
+static uint64
+noted_horizon(void)
+{
+	/* Of marks that were made in an earlier run nobody has noted anything: they are no younger than this one. */
+	return Max(pg_atomic_read_u64(horizon_of_database()), sherman_shared->began_at);
+}
+
 /*
- * Tells standbys what has been taken for dead in this database, unless this process has.  Returns where the WAL ends that says so.
+ * Tells standbys what has been taken for dead in this database, unless this process has.  Returns where the WAL ends that says so: whatever is
+ * marked with a position before that end was noted before, and is told of.
  */
 static XLogRecPtr
 tell_standbys(Relation relation)
 {
-	/* Of marks that were made in an earlier run nobody has noted anything: they are no younger than this one. */
-	uint64		horizon = Max(pg_atomic_read_u64(horizon_of_database()), sherman_shared->began_at);
+	XLogRecPtr	end;
 
-	if (horizon > told)
+	do
 	{
-		(void) compat_log_conflict(relation, FullTransactionIdFromU64(horizon));
-		told = horizon;
-	}
-	return compat_wal_end();
+		uint64		horizon = noted_horizon();
+
+		CHECK_FOR_INTERRUPTS();
+		if (horizon > told)
+		{
+			(void) compat_log_conflict(relation, FullTransactionIdFromU64(horizon));
+			told = horizon;
+		}
+		end = compat_wal_end();
+		/* Between the two somebody may have noted a younger one, and marked entries with a position before the end. */
+		pg_memory_barrier();
+	} while (noted_horizon() > told);
+	return end;
 }
 
 /*
@@ -132,18 +164,19 @@ void
 sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end)
 {
 	bool		standbys = sherman_standbys_may_read(relation);
-	TreeRecord	record = {.removal_lsn = end,.removal_epoch = sherman_epoch()};
+	TreeRecord	record = {.removal_epoch = sherman_epoch()};
 
-	/* What was marked before the WAL came to `end` was noted before, and so is covered by what is told the standbys. */
 	if (standbys)
 	{
-		record.removal_lsn = tell_standbys(relation);
+		end = Max(end, tell_standbys(relation));
 		record.removal_horizon = (uint32) removal_horizon();
-		index->proven_horizon = told;
 	}
-	sherman_flush_to_standbys(record.removal_lsn);
+	record.removal_lsn = end;
+	sherman_flush_to_standbys(end);
 	sherman_record_note(index, relation, &record);
 	index->proven_end = end;
+	index->proven_horizon = told;
+	/* What is marked at the end itself may have been noted since.  For standbys, positions count in whole words. */
 	index->proven = (TreeWalPosition) {.epoch = record.removal_epoch,.lsn = standbys ? end - 1 : end};
 	tree_removal_proven(index->tree, &index->proven);
 }

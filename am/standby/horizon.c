@@ -51,33 +51,50 @@ older(TransactionId a, TransactionId b)
 	return TransactionIdPrecedes(a, b) ? a : b;
 }
 
-/* The xmin of a walsender whose standby has no slot. */
-static TransactionId
-xmin_of_walsender(WalSnd *walsender)
+static pid_t
+pid_of_walsender(WalSnd *walsender)
 {
-	PGPROC	   *process;
 	pid_t		pid;
 
 	SpinLockAcquire(&walsender->mutex);
 	pid = walsender->pid;
 	SpinLockRelease(&walsender->mutex);
-	process = pid != 0 ? BackendPidGetProc(pid) : NULL;
+	return pid;
+}
+
+/* The xmin of a walsender whose standby has no slot. */
+static TransactionId
+xmin_of_walsender(pid_t pid)
+{
+	PGPROC	   *process = BackendPidGetProc(pid);
+
 	if (process == NULL || (process->statusFlags & PROC_AFFECTS_ALL_HORIZONS) == 0)
 		return InvalidTransactionId;
 	return process->xmin;
 }
 
-/* The oldest xmin that standbys have announced, with or without a slot; InvalidTransactionId: none has. */
+/*
+ * The oldest xmin that standbys have announced, with or without a slot; InvalidTransactionId: none has, or none is there.  A slot that nobody
+ * uses holds back rows, and nothing else.
+ */
 static TransactionId
 announced_xmin(void)
 {
+	bool		connected = false;
 	TransactionId xmin;
 	TransactionId catalog;
 
 	ProcArrayGetReplicationSlotXmin(&xmin, &catalog);
 	for (int i = 0; i < max_wal_senders; i++)
-		xmin = older(xmin, xmin_of_walsender(&WalSndCtl->walsnds[i]));
-	return xmin;
+	{
+		pid_t		pid = pid_of_walsender(&WalSndCtl->walsnds[i]);
+
+		if (pid == 0)
+			continue;
+		connected = true;
+		xmin = older(xmin, xmin_of_walsender(pid));
+	}
+	return connected ? xmin : InvalidTransactionId;
 }
 
 /* ---- the process ---- */
@@ -202,7 +219,9 @@ horizon_round(void)
 	};
 	MemoryContext caller;
 
-	if (sherman_embedded || !XLogStandbyInfoActive() || is_still_there() || !TransactionIdIsValid(announced_xmin()))
+	/* One that an earlier launcher has started is there still, too. */
+	if (sherman_embedded || !XLogStandbyInfoActive() || sherman_shared->horizon_pid != 0 || is_still_there() ||
+		!TransactionIdIsValid(announced_xmin()))
 		return;
 	caller = MemoryContextSwitchTo(TopMemoryContext);
 	/* Without room for it removals are noted without a bound. */

@@ -254,6 +254,7 @@ standby_believe(ShermanIndex *index, Relation relation, Snapshot snapshot, bool 
 	long		pause = FIRST_LOOK_MS;
 	uint32		epoch = history.epoch;
 	uint64		serial = pg_atomic_read_u64(&sherman_shared->reads_serial);
+	bool		replayed = true;
 	TreeRecord	record;
 
 	if (!RecoveryInProgress())
@@ -267,6 +268,7 @@ standby_believe(ShermanIndex *index, Relation relation, Snapshot snapshot, bool 
 				began = GetCurrentTimestamp();
 			wait_a_little(relation, began, &pause);
 		}
+		replayed = removal_is_replayed(record.removal_epoch, record.removal_lsn);
 		index->believed.serial = serial;
 		index->believed.epoch = history.epoch;
 		index->believed.nonce = history.nonce;
@@ -274,5 +276,7 @@ standby_believe(ShermanIndex *index, Relation relation, Snapshot snapshot, bool 
 	/* Which of its leaves a crash has left in doubt was not known when they were read. */
 	if (history.epoch != epoch)
 		sherman_report_conflict(relation, "the primary has begun a new run since it was read");
-	tree_seen_forget(index->tree);
+	/* What this snapshot may use another one may not. */
+	if (replayed)
+		tree_seen_forget(index->tree);
 }

@@ -58,7 +58,10 @@ child_pointer(const TreeMerge *merge, uint32_t i)
 
 /* ---- what can be merged ---- */
 
-/* A leaf without any cell, dead-marked ones included: so it has no overflow key either. */
+/*
+ * A leaf without any cell, dead-marked ones included: so it has no overflow key either.  One whose unit is void, which does not tell what
+ * was removed from it, stays until it is healed.
+ */
 static bool
 leaf_is_empty(const NodeGeometry *g, const uint64_t *leaf)
 {
@@ -66,7 +69,7 @@ leaf_is_empty(const NodeGeometry *g, const uint64_t *leaf)
 	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
 		if (cell_state(leaf[leaf_cell_word(g, slot)]) != CELL_EMPTY)
 			return false;
-	return true;
+	return !leaf_marks_void(g, leaf);
 }
 
 /* Whether the node holds little enough to be merged into the neighbor on its left. */
@@ -392,7 +395,7 @@ run_write(TreeMerge *merge, const MergeRun *run)
 	node[HEADER_RIGHT] = run->right;
 	node_set_fence(g, node, true, run->high);
 	/* Entries were removed from the range that it gets. */
-	if (level == 0 && !leaf_has_void_marks(g, node))
+	if (level == 0 && !leaf_marks_void(g, node))
 		leaf_raise_dead(node, run->dead.epoch, run->dead.lsn);
 	if (gathered > 0)
 	{

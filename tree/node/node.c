@@ -154,18 +154,6 @@ node_begin(const NodeGeometry *g, uint64_t *node, uint64_t tree, uint64_t pointe
 	node[HEADER_SELF] = pointer_address(pointer);
 }
 
-bool
-leaf_has_void_marks(const NodeGeometry *g, const uint64_t *node)
-{
-	assert(node_level(node) == 0);
-	if (!leaf_marks_void(g, node))
-		return false;
-	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
-		if (cell_state(node[leaf_cell_word(g, slot)]) == CELL_DEAD)
-			return true;
-	return false;
-}
-
 void
 node_begin_like(const NodeGeometry *g, uint64_t *node, const uint64_t *old, uint64_t pointer,
                 uint64_t generation)
@@ -179,8 +167,11 @@ node_begin_like(const NodeGeometry *g, uint64_t *node, const uint64_t *old, uint
 	node[HEADER_EPOCH] = old[HEADER_EPOCH];
 	node[HEADER_DEAD_EPOCH] = old[HEADER_DEAD_EPOCH] & ~STAMP_MASK;
 	node[HEADER_DEAD_LSN] = old[HEADER_DEAD_LSN];
-	/* Whatever this client leaves out was proven before: readers of other servers see by the leaf how far they have to be. */
-	if (node_level(old) == 0 && g->proven != NULL && !leaf_has_void_marks(g, old))
+	/*
+	 * Whatever this client leaves out was proven before: readers of other servers see by the leaf how far they have to be.  A void
+	 * unit stays, until the leaf is healed: it is proven to no reader, and marks would seem to be proven by another.
+	 */
+	if (node_level(old) == 0 && g->proven != NULL && !leaf_marks_void(g, old))
 		leaf_raise_dead(node, g->proven->epoch, g->proven->lsn);
 	node_set_fence(g, node, false, old + g->low_word);
 	node_set_fence(g, node, true, old + g->high_word);

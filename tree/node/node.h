@@ -376,9 +376,6 @@ leaf_youngest_dead(const uint64_t *node, TreeWalPosition *dead)
 	tree_wal_position_raise(dead, leaf_dead_epoch(node), node_word(node, HEADER_DEAD_LSN));
 }
 
-/* Whether it has marks that are void: these would seem to be proven if the unit were raised. */
-extern bool leaf_has_void_marks(const NodeGeometry *g, const uint64_t *node);
-
 /*
  * Whether a rewrite may drop the leaf's dead-marked cells: all marks lie where the WAL proves them (I-P4). Marks of
  * an earlier epoch do unless they are void; removals are proven for the current epoch, which is later.

@@ -204,18 +204,22 @@ call_read(Service *service, const FabricPeer *peer, const DirectoryTree *request
 	return FABRIC_OK;
 }
 
+/* Transactions are compared modulo 2^32: one that is so much older was noted before very many others. */
+#define HORIZON_IS_STALE (1 << 30)
+
 /* Notes a removal.  Of several in one epoch the youngest of each bound counts, as they come in any order. */
 static void
 raise_removal(TreeRecord *record, const TreeRecord *request)
 {
 	bool same = request->removal_epoch == record->removal_epoch;
+	int32_t younger = (int32_t) (request->removal_horizon - record->removal_horizon);
 
 	if (request->removal_epoch < record->removal_epoch)
 		return;
 	record->removal_epoch = request->removal_epoch;
 	if (!same || request->removal_lsn > record->removal_lsn)
 		record->removal_lsn = request->removal_lsn;
-	if (!same || (int32_t) (request->removal_horizon - record->removal_horizon) > 0)
+	if (!same || younger > 0 || younger < -HORIZON_IS_STALE)
 		record->removal_horizon = request->removal_horizon;
 }
 

@@ -87,12 +87,12 @@ mutate ends_kept_behind_inserts sql/planner_extremes begin_insert \
 mutate vacuum_needs_us t/005_nopreload sherman_index_for_vacuum \
 	's/if \(opened->state == SHERMAN_HIDDEN && !IsBinaryUpgrade\)/if (opened->state == SHERMAN_HIDDEN \&\& IsBinaryUpgrade)/'
 mutate removal_before_flush t/037_crash_points sherman_prove_removal \
-	's/\tsherman_flush_to_standbys\(record.removal_lsn\);\n//'
+	's/\tsherman_flush_to_standbys\(end\);\n//'
 mutate removal_not_flushed t/038_invariants sherman_prove_removal \
-	's/\tsherman_flush_to_standbys\(record.removal_lsn\);\n//'
+	's/\tsherman_flush_to_standbys\(end\);\n//'
 mutate wal_position_behind_its_row t/031_heal make_wal_position \
 	's/wal->lsn = \(lsn \+ WAL_SLACK - 1\) \/ WAL_SLACK \* WAL_SLACK;/wal->lsn = 1 + 0 * lsn \/ WAL_SLACK;/'
 mutate removal_before_standbys_have_it t/041_takeover_synchronous sherman_prove_removal \
-	's/sherman_flush_to_standbys\(record.removal_lsn\)/sherman_flush(record.removal_lsn)/'
+	's/sherman_flush_to_standbys\(end\)/sherman_flush(end)/'
 mutate first_change_before_standbys_have_it t/041_takeover_synchronous sherman_metapage_adopt \
 	's/sherman_flush_to_standbys\(end\)/sherman_flush(end)/'

@@ -34,8 +34,9 @@ mutate standby_asks_for_the_record_each_time t/088_standby_reads standby_believe
 	's/!by_leaves \|\| !leaves_are_good\(index\)/true/'
 mutate standby_heeds_removals_alone t/088_standby_reads leaves_are_good \
 	's/standby_has_replayed\(&seen\.added\) && //'
-mutate pruned_rows_are_proven_by_their_deletion t/094_standby_pruned delete_from_full_leaf \
-	's/removed > 0 && sherman_standbys_may_read\(index->relation\) \? compat_wal_end\(\) : //'
+mutate pruned_rows_are_proven_by_their_deletion t/094_standby_pruned note_deleted \
+	's/\*deleted = sherman_youngest_pruned\(\);/*deleted = FirstNormalTransactionId;/'
+
 
 # Of two halves the one that the metapage names, as it is replayed.
 mutate standby_stays_with_a_half_that_is_lost t/093_standby_copies metapage_is_as_before \
@@ -50,5 +51,7 @@ mutate standby_does_not_look_at_what_is_replayed t/093_standby_copies follow_rep
 	's/open == NULL \|\| sherman_metapage_stands\(&open->index, relation\)/open == NULL || open != NULL/'
 mutate standby_uses_what_was_broken t/093_standby_copies metapage_is_as_before \
 	's/ && \(now->flags & SHERMAN_META_BROKEN\) == \(before->flags & SHERMAN_META_BROKEN\)//'
-mutate readers_attach_counts t/092_standby_copies reader_end \
+mutate readers_attach_counts t/092_standby_cascade reader_end \
 	's/\t\tsherman_shared->node\[i\]\.read_serial = [^;]*;\n//'
+mutate leaves_are_told_of_less_than_standbys t/094_standby_pruned sherman_prove_removal \
+	's/end = Max\(end, tell_standbys\(relation\)\);/(void) tell_standbys(relation);/'

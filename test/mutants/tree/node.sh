@@ -101,4 +101,4 @@ mutate word_behind_the_last_separator test_node node_geometry \
 mutate leaf_says_nothing_of_what_is_gone test_reader node.c:node_begin_like \
 	's/\t\tleaf_raise_dead\(node, g->proven->epoch, g->proven->lsn\);/\t\t;/'
 mutate void_marks_seem_to_be_proven test_reader node.c:node_begin_like \
-	's/ && !leaf_has_void_marks\(g, old\)//'
+	's/ && !leaf_marks_void\(g, old\)//'
