@@ -32,6 +32,7 @@
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 
 #include "am/base/shared.h"
