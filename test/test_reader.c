@@ -74,6 +74,57 @@ is_of_the_middle(void *argument, uint32_t block, uint16_t offset)
 	return tid >= ENTRIES / 4 && tid < ENTRIES * 3 / 4;
 }
 
+/* A vacuum's walk over the whole tree, which removes what is dead; NULL: nothing is. */
+static TreeVacuum *
+vacuum_walk(Tree *tree, TreeIsDead is_dead, void *argument, TreeVacuumCounts *counts)
+{
+	TreeVacuum *walk;
+	TreeStatus status;
+
+	require_ok(tree_vacuum_open(tree, &walk));
+	while ((status = tree_vacuum_next(walk, is_dead, argument, counts)) == TREE_OK)
+		;
+	assert_int_equal(status, TREE_END);
+	return walk;
+}
+
+/* Merges the leaves that the walk has seen empty, and ends the walk; returns how many leaves went. */
+static uint64_t
+merge_walk_end(Tree *tree, TreeVacuum *walk)
+{
+	TreeMergeCounts merged = {0};
+	TreeMerge *merge;
+	TreeStatus status;
+
+	require_ok(tree_merge_open(tree, walk, &merge));
+	while ((status = tree_merge_next(merge, &merged)) == TREE_OK)
+		;
+	assert_int_equal(status, TREE_END);
+	tree_merge_close(merge);
+	tree_vacuum_close(walk);
+	return merged.leaves;
+}
+
+/* Marks entries of the first leaf as dead, `most` of them; returns how many. */
+static int
+mark_first_leaf(Tree *tree, int most)
+{
+	const TreeBatch *batch;
+	TreeDead dead[TREE_BATCH_MAX];
+	TreeScan *scan;
+	int marked, count;
+
+	require_ok(tree_scan_open(tree, &scan));
+	require_ok(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL));
+	require_ok(tree_scan_next(scan, &batch));
+	count = batch->count < most ? batch->count : most;
+	for (int i = 0; i < count; i++)
+		dead[i] = (TreeDead){batch->entries[i].block, batch->entries[i].offset, batch->entries[i].cell};
+	require_ok(tree_mark_dead(tree, &batch->leaf, dead, count, &wal, &marked));
+	tree_scan_close(scan);
+	return marked;
+}
+
 /* ---- merges ---- */
 
 /* What is done between two chains of a merge, by another client of the owner's. */
@@ -119,19 +170,13 @@ static void
 test_merged(void **state)
 {
 	TreeVacuumCounts counts = {0};
-	TreeMergeCounts merged = {0};
 	TreeVacuum *walk;
-	TreeMerge *merge;
-	TreeStatus status;
 	Pair pair;
 
 	(void) state;
 	pair_open(&pair);
 	assert_int_equal(test_tree_entries(pair.theirs), ENTRIES);
-	require_ok(tree_vacuum_open(pair.mine, &walk));
-	while ((status = tree_vacuum_next(walk, is_of_the_middle, NULL, &counts)) == TREE_OK)
-		;
-	assert_int_equal(status, TREE_END);
+	walk = vacuum_walk(pair.mine, is_of_the_middle, NULL, &counts);
 	assert_int_equal(test_tree_entries(pair.theirs), ENTRIES / 2);
 	between.mine = open_tree(&other_client, &pair.record);
 	between.theirs = pair.theirs;
@@ -139,15 +184,9 @@ test_merged(void **state)
 	between.looks = 0;
 	between.next = ENTRIES + 1;
 	tree_client_crash_points(client.tree, add_and_look);
-	require_ok(tree_merge_open(pair.mine, walk, &merge));
-	while ((status = tree_merge_next(merge, &merged)) == TREE_OK)
-		;
-	assert_int_equal(status, TREE_END);
+	assert_true(merge_walk_end(pair.mine, walk) > 3);
 	tree_client_crash_points(client.tree, NULL);
-	assert_true(merged.leaves > 3);
 	assert_true(between.looks > 8);
-	tree_merge_close(merge);
-	tree_vacuum_close(walk);
 	assert_int_equal(test_tree_entries(pair.theirs), test_tree_entries(pair.mine));
 	tree_close(between.mine);
 	pair_close(&pair);
@@ -159,22 +198,13 @@ test_merged(void **state)
 static void
 test_marks(void **state)
 {
-	const TreeBatch *batch;
-	TreeDead dead[TREE_BATCH_MAX];
-	TreeScan *scan;
 	int marked;
 	Pair pair;
 
 	(void) state;
 	pair_open(&pair);
-	require_ok(tree_scan_open(pair.mine, &scan));
-	require_ok(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL));
-	require_ok(tree_scan_next(scan, &batch));
-	for (int i = 0; i < batch->count; i++)
-		dead[i] = (TreeDead){batch->entries[i].block, batch->entries[i].offset, batch->entries[i].cell};
-	require_ok(tree_mark_dead(pair.mine, &batch->leaf, dead, batch->count, &wal, &marked));
+	marked = mark_first_leaf(pair.mine, TREE_BATCH_MAX);
 	assert_true(marked > 0);
-	tree_scan_close(scan);
 	assert_int_equal(test_tree_entries(pair.mine), ENTRIES - (uint32_t) marked);
 	assert_int_equal(test_tree_entries(pair.theirs), ENTRIES);
 	pair_close(&pair);
@@ -293,13 +323,9 @@ vacuum_middle(Tree *mine, const TreeWalPosition *proven)
 {
 	TreeVacuumCounts counts = {0};
 	TreeVacuum *walk;
-	TreeStatus status;
 
 	tree_removal_proven(mine, proven);
-	require_ok(tree_vacuum_open(mine, &walk));
-	while ((status = tree_vacuum_next(walk, is_of_the_middle, NULL, &counts)) == TREE_OK)
-		;
-	assert_int_equal(status, TREE_END);
+	walk = vacuum_walk(mine, is_of_the_middle, NULL, &counts);
 	assert_true(counts.removed == ENTRIES / 2);
 	return walk;
 }
@@ -321,10 +347,7 @@ static void
 test_removed_from_leaves(void **state)
 {
 	const TreeWalPosition first = {.epoch = 1, .lsn = 5000}, second = {.epoch = 2, .lsn = 100};
-	TreeMergeCounts merged = {0};
 	TreeVacuum *walk;
-	TreeMerge *merge;
-	TreeStatus status;
 	TreeSeen seen;
 	Tree *mine;
 	Pair pair;
@@ -341,13 +364,7 @@ test_removed_from_leaves(void **state)
 	assert_removed_at(pair.theirs, 10, 0, 0);
 	for (uint64_t number = ENTRIES / 2 + 200; number < ENTRIES * 3 / 2 - 200; number += 100)
 		assert_removed_at(pair.theirs, number, 1, 5000);
-	require_ok(tree_merge_open(pair.mine, walk, &merge));
-	while ((status = tree_merge_next(merge, &merged)) == TREE_OK)
-		;
-	assert_int_equal(status, TREE_END);
-	assert_true(merged.leaves > 3);
-	tree_merge_close(merge);
-	tree_vacuum_close(walk);
+	assert_true(merge_walk_end(pair.mine, walk) > 3);
 	for (uint64_t number = ENTRIES / 2 + 200; number < ENTRIES * 3 / 2 - 200; number += 100)
 		assert_removed_at(pair.theirs, number, 1, 5000);
 	/* Splits by a process that has proven nothing hand it on. */
@@ -381,14 +398,10 @@ static void
 test_merged_by_another(void **state)
 {
 	const TreeWalPosition proven = {.epoch = 1, .lsn = 5000};
-	TreeMergeCounts merged = {0};
 	TreeVacuumCounts counts = {0};
 	const TreeBatch *batch;
 	TreeBatch leaf;
-	TreeVacuum *walk;
-	TreeMerge *merge;
 	TreeScan *scan;
-	TreeStatus status;
 	TreeKey key;
 	Tree *mine;
 	Pair pair;
@@ -404,20 +417,9 @@ test_merged_by_another(void **state)
 	require_ok(tree_batch_key(scan, batch, batch->count / 2, &key));
 	tree_scan_close(scan);
 	tree_removal_proven(pair.mine, &proven);
-	require_ok(tree_vacuum_open(pair.mine, &walk));
-	while ((status = tree_vacuum_next(walk, is_of_batch, &leaf, &counts)) == TREE_OK)
-		;
+	tree_vacuum_close(vacuum_walk(pair.mine, is_of_batch, &leaf, &counts));
 	assert_int_equal(counts.removed, leaf.count);
-	tree_vacuum_close(walk);
-	require_ok(tree_vacuum_open(mine, &walk));
-	while ((status = tree_vacuum_next(walk, NULL, NULL, &counts)) == TREE_OK)
-		;
-	require_ok(tree_merge_open(mine, walk, &merge));
-	while ((status = tree_merge_next(merge, &merged)) == TREE_OK)
-		;
-	assert_int_equal(merged.leaves, 1);
-	tree_merge_close(merge);
-	tree_vacuum_close(walk);
+	assert_int_equal(merge_walk_end(mine, vacuum_walk(mine, NULL, NULL, &counts)), 1);
 	/* Its TID is its place among the numbers. */
 	assert_removed_at(pair.theirs, 2 * (key.block * 100 + key.offset - 1), 1, 5000);
 	assert_removed_at(pair.theirs, ENTRIES, 0, 0);
@@ -431,22 +433,11 @@ test_void_marks_stay_void(void **state)
 {
 	const TreeWalPosition proven = {.epoch = wal.epoch + 1, .lsn = 9000};
 	TreeWalLimits limits = {.epoch = wal.epoch + 1, .first = wal.epoch, .count = 1, .limit = {wal.lsn - 1}};
-	const TreeBatch *batch;
-	TreeDead dead[TREE_BATCH_MAX];
-	TreeScan *scan;
-	int marked;
 	Pair pair;
 
 	(void) state;
 	pair_open(&pair);
-	require_ok(tree_scan_open(pair.mine, &scan));
-	require_ok(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL));
-	require_ok(tree_scan_next(scan, &batch));
-	for (int i = 0; i < 3; i++)
-		dead[i] = (TreeDead){batch->entries[i].block, batch->entries[i].offset, batch->entries[i].cell};
-	require_ok(tree_mark_dead(pair.mine, &batch->leaf, dead, 3, &wal, &marked));
-	assert_int_equal(marked, 3);
-	tree_scan_close(scan);
+	assert_int_equal(mark_first_leaf(pair.mine, 3), 3);
 	pair.mine->geometry.ends = &limits;
 	tree_removal_proven(pair.mine, &proven);
 	/* It is split. */

@@ -67,26 +67,13 @@ is_asked_about(const TreeFullLeaf *leaf, int slot, bool probe)
 }
 
 /*
- * Rows of this database may go: for standbys it is noted up to which transaction there are deletions among those.  The table says that, but not of
- * rows that were pruned before: nobody can have pruned one that was deleted by a transaction which our xmin holds back.
- */
-static void
-note_deleted(const ShermanIndex *index, TransactionId *deleted)
-{
-	if (!sherman_standbys_may_read(index->relation))
-		return;
-	*deleted = sherman_youngest_pruned();
-	sherman_note_dead(*deleted);
-}
-
-/*
  * Asks the table about entries that are not marked; flags those that may go, and returns the number of new ones.  `probe`: as
  * btree's bottom-up deletion does: the table looks at a few of its pages, and gives up at the first where nothing may go.  That is
  * a page of old versions, as it is not asked about others: a leaf has so few entries of each page that one with the last versions
  * would come first as well.  Else on whatever pages; it wants to hear then of one at least that may go.
  */
 static int
-ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe, TransactionId *deleted)
+ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe)
 {
 	TM_IndexDelete tids[TREE_FULL_LEAF_MAX];
 	TM_IndexStatus status[TREE_FULL_LEAF_MAX];
@@ -123,8 +110,6 @@ ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe, Transaction
 		removed += of->knowndeletable && !*remove;
 		*remove = of->knowndeletable;
 	}
-	if (removed > 0)
-		note_deleted(index, deleted);
 	return removed;
 }
 
@@ -132,7 +117,7 @@ ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe, Transaction
  * The same under the scan barrier, which is not waited for: behind it VACUUM waits.
  */
 static int
-ask_table_safely(const ShermanIndex *index, TreeFullLeaf *leaf, TransactionId *deleted)
+ask_table_safely(const ShermanIndex *index, TreeFullLeaf *leaf)
 {
 	uint32		half;
 	int			removed = 0;
@@ -141,10 +126,10 @@ ask_table_safely(const ShermanIndex *index, TreeFullLeaf *leaf, TransactionId *d
 		return 0;
 	if (tree_leaf_unchanged(index->tree, &leaf->leaf))
 	{
-		removed = ask_table(index, leaf, true, deleted);
+		removed = ask_table(index, leaf, true);
 		/* Leaves are small, and so are a few pages' shares of one: where there are dead rows all are looked for. */
 		if (removed > 0)
-			removed += ask_table(index, leaf, false, deleted);
+			removed += ask_table(index, leaf, false);
 	}
 	sherman_scan_barrier_leave(index->relation, half);
 	return removed;
@@ -163,9 +148,18 @@ delete_from_full_leaf(void *argument, TreeFullLeaf *leaf)
 
 	CHECK_FOR_INTERRUPTS();
 	if (index->churn && leaf->duplicates > 0)
-		removed = ask_table_safely(index, leaf, &deleted);
+		removed = ask_table_safely(index, leaf);
 	if (removed == 0 && leaf->marked == 0)
 		return false;
+	/*
+	 * For standbys it is noted up to which transaction there are deletions among those of the rows that may go.  The table says that, but not of
+	 * rows that were pruned before: nobody can have pruned one that was deleted by a transaction which our xmin holds back.
+	 */
+	if (removed > 0 && sherman_standbys_may_read(index->relation))
+	{
+		deleted = sherman_youngest_pruned();
+		sherman_note_dead(deleted);
+	}
 	end = evidence_end();
 	/* A mark that another session made may be younger than what is evidence for us, which proves what lies before its end. */
 	if (leaf->marked > 0 && leaf->dead_epoch == sherman_epoch() && leaf->dead_lsn >= end)

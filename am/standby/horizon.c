@@ -32,7 +32,6 @@
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
-#include "utils/guc.h"
 #include "utils/memutils.h"
 
 #include "am/base/shared.h"
@@ -158,7 +157,6 @@ sherman_horizon_main(Datum argument)
 	TransactionId xmin;
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
 	/* Only so has a process an xmin that counts.  No transaction begins from here on: its end would take the xmin away. */
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
@@ -175,11 +173,6 @@ sherman_horizon_main(Datum argument)
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LOOK_MS, sherman_wait_event(SHERMAN_WAIT_HORIZON_MAIN));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
-		if (ConfigReloadPending)
-		{
-			ConfigReloadPending = false;
-			ProcessConfigFile(PGC_SIGHUP);
-		}
 		xmin = announced_xmin();
 	}
 	proc_exit(0);

@@ -34,8 +34,8 @@ mutate standby_asks_for_the_record_each_time t/088_standby_reads standby_believe
 	's/!by_leaves \|\| !leaves_are_good\(index\)/true/'
 mutate standby_heeds_removals_alone t/088_standby_reads leaves_are_good \
 	's/standby_has_replayed\(&seen\.added\) && //'
-mutate pruned_rows_are_proven_by_their_deletion t/094_standby_pruned note_deleted \
-	's/\*deleted = sherman_youngest_pruned\(\);/*deleted = FirstNormalTransactionId;/'
+mutate pruned_rows_are_proven_by_their_deletion t/094_standby_pruned delete_from_full_leaf \
+	's/deleted = sherman_youngest_pruned\(\);/deleted = FirstNormalTransactionId;/'
 
 
 # Of two halves the one that the metapage names, as it is replayed.
