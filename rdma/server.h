@@ -306,8 +306,6 @@ extern void fabric_server_warn(FabricServer *server, const char *format, ...)
 /* Number of live data channels, for views and tests: of all, and of one tenant. */
 extern uint32_t fabric_server_channels(const FabricServer *server);
 extern uint32_t fabric_server_tenant_channels(const FabricServer *server, uint32_t tenant);
-/* Whether the peer's cluster has a live data channel that may change something: one that is no reader's. */
-extern bool fabric_server_has_writers(const FabricServer *server, const FabricPeer *peer);
 
 /* What a server has and did, for its operator. Counters begin with the daemon. */
 typedef struct FabricServerFigures

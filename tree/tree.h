@@ -70,9 +70,7 @@ typedef struct TreeNodeStatus
 	uint64_t epoch;        /* last epoch opened by this cluster, 0 = none */
 	uint64_t tenant_bytes; /* granted to this cluster's tenant */
 	uint64_t tenant_quota; /* the most that it may have; 0 = no quota */
-	uint16_t epoch_clean;  /* whether that epoch was closed clean */
-	uint16_t
-		abandoned; /* 1: no client of this cluster is there that may change something; 0: not known, or one is */
+	uint32_t epoch_clean;  /* whether that epoch was closed clean */
 	uint32_t draining;
 } TreeNodeStatus;
 

@@ -103,7 +103,6 @@ typedef struct ShermanNode
 								 * (sherman.failover_after): indexes with a copy may go on without it */
 	TimestampTz away_since;		/* the launcher's: 0 = it is not away */
 	pg_atomic_uint64 serial;	/* counts attaches in this run: channels of an older one are void */
-	uint64		fenced_epoch;	/* the epoch of another server that the launcher has fenced unawares, 0 = none */
 	uint64		read_serial;	/* the last of them that was a standby's, as a reader; set when it is promoted */
 	pg_atomic_uint64 heard_us;	/* when the launcher had its last answer, by a clock that nobody sets; 0: since then a session has doubted that there would be another */
 	pg_atomic_uint32 round_trip_us; /* the least of some that the launcher made when it attached it; 0: its memory is mapped */
@@ -199,7 +198,6 @@ typedef struct ShermanShared
 	XLogRecPtr	start_checkpoint;	/* the control file's, as this run found it */
 	ShermanAwaited end_awaited; /* before the launcher runs the startup process changes it */
 	bool		promoted;		/* this run began as a standby's */
-	TimestampTz taken_over_at;	/* when this run took over another server's indexes, 0 = it has not */
 	bool		unclean;		/* this epoch does not end clean: replicas may differ, or were not checked yet */
 	TreeWalLimits	ends;			/* of all epochs before the one in use; set before that is */
 

@@ -32,10 +32,6 @@ typedef enum ShermanStart
 /* Bytes of a memory node's address: "tcp:", a host's name, a port; or a path as long as a socket's may be. */
 #define SHERMAN_ADDRESS_BYTES 272
 
-/* Flags of a position. */
-#define SHERMAN_POSITION_FORGOTTEN 1	/* it is free, as sherman_forget_memory_node() gave up what was there last */
-#define SHERMAN_POSITION_TAKEN_OVER 2	/* this server has taken it over, and has not attached to it since */
-
 /*
  * What outlives a run about the memory node at one position.  A position is the node's number in pointers: it
  * stays with the memory, wherever that is served.
@@ -48,7 +44,7 @@ typedef struct ShermanLocalNode
 	uint64		opening;		/* the one that it may have opened since, 0 = none */
 	uint32		unclean_from;	/* trees changed in this epoch of the instance, or later, are not
 								 * proven good; 0 = all are */
-	uint32		flags;			/* SHERMAN_POSITION_... */
+	uint32		forgotten;		/* 1 = the position is free, as sherman_forget_memory_node() gave up what was there last */
 	char		address[SHERMAN_ADDRESS_BYTES]; /* where it was last */
 } ShermanLocalNode;
 
@@ -131,7 +127,7 @@ typedef struct ShermanHistoryNode
 	uint64		epoch;
 	uint64		opening;
 	uint32		unclean_from;
-	uint32		flags;
+	uint32		forgotten;
 } ShermanHistoryNode;
 
 typedef struct ShermanHistory

@@ -95,7 +95,7 @@ sherman_wait_while(bool (*waits) (const ShermanMetaPage *meta), const ShermanMet
 static ShermanReason
 why_lost(int position)
 {
-	return (sherman_shared->local.node[position].flags & SHERMAN_POSITION_FORGOTTEN) != 0 ? SHERMAN_REASON_FORGOTTEN : SHERMAN_REASON_MEMORY_LOST;
+	return sherman_shared->local.node[position].forgotten != 0 ? SHERMAN_REASON_FORGOTTEN : SHERMAN_REASON_MEMORY_LOST;
 }
 
 /*

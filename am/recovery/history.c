@@ -176,9 +176,6 @@ sherman_history_adopt(const ShermanHistory *history, ShermanLocal *local)
 		 * changed since, in one of its two copies alone.
 		 */
 		if (local->node[i].member != 0)
-		{
 			local->node[i].unclean_from = 1;
-			local->node[i].flags |= SHERMAN_POSITION_TAKEN_OVER;
-		}
 	}
 }

@@ -424,74 +424,11 @@ is_of_other_history(uint64 epoch, uint64 known)
 	return other;
 }
 
-/*
- * Whether anything that was taken over has been attached since: then this server is the heir, wherever another one is.
- */
-static bool
-has_inherited(void)
-{
-	for (int i = 0; i < TREE_MAX_NODES; i++)
-	{
-		const ShermanLocalNode *node = &sherman_shared->local.node[i];
-
-		if (node->member != 0 && (node->flags & SHERMAN_POSITION_TAKEN_OVER) == 0)
-			return true;
-	}
-	return false;
-}
-
-/*
- * Another heir is at a memory node that this server has taken over as well.  It may be the end of that one that the memory node has not
- * noticed yet, as of a machine that is cut off; if it does stay, this server is the copy.
- */
-static bool
-yield_to_heir(char *failure)
-{
-	TimestampTz until = TimestampTzPlusMilliseconds(sherman_shared->taken_over_at, sherman_attach_timeout_ms);
-
-	if (GetCurrentTimestamp() >= until && !has_inherited())
-		return become_copy(failure);
-	strlcpy(failure, "it is used by another server, which was promoted as well", SHERMAN_FAILURE_BYTES);
-	return false;
-}
-
-/*
- * The memory has a newer epoch than this server knows.  Whether it may be attached all the same, as what it is believed to be: after a
- * take-over, if nobody is there who has a better right.  What others have changed meanwhile is told by the records of its trees: each
- * names the run that changed the tree last, and no run that is not in the history of our metapages is believed (same_history()).
- */
-static bool
-newer_epoch_is_taken(const ShermanLocalNode *local, uint64 epoch, bool abandoned, char *failure)
-{
-	bool		other = is_of_other_history(epoch, local->epoch);
-
-	if ((local->flags & SHERMAN_POSITION_TAKEN_OVER) == 0)
-		return other || !abandoned ? become_copy(failure) : true;
-	return other && !abandoned ? yield_to_heir(failure) : true;
-}
-
-/*
- * Whether no other server is there that may change something.
- *
- * Race -- another server may attach between our look and our fence, which then ends its clients.  It lives all the same, and comes back:
- * the epoch that it has opened is its own for this run of ours.
- */
-static bool
-is_abandoned(ShermanNode *node, const TreeNodeStatus *status, const TreeNodeStatus *before)
-{
-	if (before != NULL && status->epoch != before->epoch)
-		node->fenced_epoch = status->epoch;
-	if (node->fenced_epoch != 0 && node->fenced_epoch == status->epoch)
-		return false;
-	return before != NULL ? before->abandoned : status->abandoned;
-}
-
 bool
-sherman_recovery_check(int position, const TreeNodeStatus *status, const TreeNodeStatus *before, uint64 *member, char *failure)
+sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *member, char *failure)
 {
 	const ShermanLocalNode *local = &sherman_shared->local.node[position];
 	bool		known = memcmp(local->memory, status->uuid, sizeof(local->memory)) == 0;
-	bool		abandoned = is_abandoned(&sherman_shared->node[position], status, before);
 	bool		seen = pg_atomic_read_u64(&sherman_shared->node[position].serial) != sherman_shared->node[position].read_serial;
 
 	/* No session was admitted in the epoch that was being opened. */
@@ -508,16 +445,8 @@ sherman_recovery_check(int position, const TreeNodeStatus *status, const TreeNod
 				SHERMAN_FAILURE_BYTES);
 		return false;
 	}
-	if (known && status->epoch > local->epoch && !sherman_shared->embedded)
-	{
-		if (!newer_epoch_is_taken(local, status->epoch, abandoned, failure))
-			return false;
-		if ((local->flags & SHERMAN_POSITION_TAKEN_OVER) != 0)
-		{
-			*member = local->member;
-			return true;
-		}
-	}
+	if (known && status->epoch > local->epoch && !sherman_shared->embedded && is_of_other_history(status->epoch, local->epoch))
+		return become_copy(failure);
 	/*
 	 * New to us; or an older copy of memory that we know, or memory that others have changed since, or that was given
 	 * up: our data in it cannot be distinguished from older ones.
@@ -738,6 +667,5 @@ sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *
 	node->epoch = node->opening;
 	node->opening = 0;
 	node->unclean_from = 0;
-	node->flags &= ~SHERMAN_POSITION_TAKEN_OVER;
 	return history_change(&local, failure);
 }

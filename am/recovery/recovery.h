@@ -41,12 +41,11 @@ extern void sherman_recovery_start(struct ShermanShared *shared);
  */
 extern bool sherman_recovery_begin(char *failure);
 /*
- * In the launcher, when a memory node answers: whether its memory agrees with the state file.  `before`: NULL, or what was found before it
- * was fenced. *member: the memory's identity for trees; a new one, if none of our data in it is valid. False: it must not be
+ * In the launcher, when a memory node answers and before it is fenced: whether its memory agrees with the state file.
+ * *member: the memory's identity for trees; a new one, if none of our data in it is valid. False: it must not be
  * attached; `failure` says why.
  */
-extern bool sherman_recovery_check(int position, const TreeNodeStatus *status, const TreeNodeStatus *before, uint64 *member,
-								   char *failure);
+extern bool sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *member, char *failure);
 /*
  * In the launcher, after fabric_attach(): marks the trees of an unclean epoch as broken, opens the memory
  * node's next epoch and fills the table of trees.

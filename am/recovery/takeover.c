@@ -297,7 +297,6 @@ sherman_take_over_round(void)
 	{
 		sherman_shared->start = SHERMAN_START_CRASH;
 		sherman_shared->end_awaited = SHERMAN_AWAITED_NOTHING;
-		sherman_shared->taken_over_at = GetCurrentTimestamp();
 		sherman_pool_adopt();
 		ereport(LOG,
 				(errmsg("sherman indexes are taken over as they were at " COMPAT_LSN, LSN_FORMAT_ARGS(local.cut)),

@@ -265,7 +265,6 @@ static FabricStatus
 attach_over(int entry, FabricEndpoint *endpoint, Fabric *fabric, char *failure)
 {
 	TreeNodeStatus status;
-	TreeNodeStatus before;
 	FabricStatus called = tree_node_probe(endpoint, &status);
 	uint32		instance;
 	uint32		incarnation;
@@ -289,9 +288,8 @@ attach_over(int entry, FabricEndpoint *endpoint, Fabric *fabric, char *failure)
 	}
 	if (position < 0)
 		position = position_for_new(entry);
-	if (!sherman_recovery_check(position, &status, NULL, &member, failure) || !sherman_recovery_begin(failure))
+	if (!sherman_recovery_check(position, &status, &member, failure) || !sherman_recovery_begin(failure))
 		return FABRIC_EXISTS;
-	before = status;
 	sherman_crash_point("attach", true);
 	called = fabric_attach(endpoint, false, sherman_shared->launcher_nonce, &instance, &incarnation);
 	sherman_crash_point("attach", false);
@@ -313,7 +311,7 @@ attach_over(int entry, FabricEndpoint *endpoint, Fabric *fabric, char *failure)
 		sherman_describe_failure(failure, called, fabric);
 		return called;
 	}
-	if (!sherman_recovery_check(position, &status, &before, &member, failure))
+	if (!sherman_recovery_check(position, &status, &member, failure))
 		return FABRIC_EXISTS;
 	take_position(entry, position, &status, member, incarnation);
 	return admit_node(position, &status, failure) ? FABRIC_OK : FABRIC_LOST;

@@ -47,7 +47,7 @@ forget(int position)
 
 	strlcpy(address, node->address, sizeof(address));
 	memset(&local.node[position], 0, sizeof(local.node[position]));
-	local.node[position].flags = SHERMAN_POSITION_FORGOTTEN;
+	local.node[position].forgotten = 1;
 	/* Its WARNING says why not; the session finds the position as it was. */
 	if (!sherman_local_change(&local))
 		return;

@@ -418,23 +418,6 @@ fabric_server_tenant_channels(const FabricServer *server, uint32_t tenant)
 	return tenant < MEMORY_MAX_TENANTS ? server->tenants[tenant].channels : 0;
 }
 
-bool
-fabric_server_has_writers(const FabricServer *server, const FabricPeer *peer)
-{
-	const MemoryInstance *instance = instance_find(server, peer->cluster);
-
-	/* What another tenant does is not told. */
-	if (instance == NULL || instance->tenant != peer->tenant)
-		return false;
-	for (uint32_t i = 0; i < server->memory.header->max_channels; i++)
-	{
-		if (channel_state(server, i) == MEMORY_CHANNEL_LIVE && !server->channels[i].reader &&
-		    server->memory.channels[i].instance == instance_number(server, instance))
-			return true;
-	}
-	return false;
-}
-
 void
 fabric_server_figures(const FabricServer *server, FabricServerFigures *figures)
 {

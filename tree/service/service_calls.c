@@ -325,7 +325,6 @@ call_status(Service *service, const FabricPeer *peer, TreeNodeStatus *reply)
 	reply->generation = fabric_server_generation(service->server);
 	reply->epoch = epoch != NULL ? epoch->epoch : 0;
 	reply->epoch_clean = epoch != NULL && epoch->clean;
-	reply->abandoned = !fabric_server_has_writers(service->server, peer);
 	reply->tenant_bytes = service->tables.tenants[owner.tenant].bytes;
 	reply->tenant_quota = service_quota(service, (uint32_t) owner.tenant);
 	return FABRIC_OK;

@@ -63,7 +63,7 @@ mutate attach_waited_for_ever t/043_attach sleep_while \
 mutate attach_not_waited_for t/043_attach sherman_wait_attached \
 	's/if \(!is_attaching\(meta\)\)/if (meta != NULL || !is_attaching(meta))/'
 mutate forgotten_is_lost t/070_forget why_lost \
-	's/\(sherman_shared->local\.node\[position\]\.flags & SHERMAN_POSITION_FORGOTTEN\) != 0/false/'
+	's/sherman_shared->local\.node\[position\]\.forgotten != 0/false/'
 mutate nonce_not_compared t/035_lineage sherman_half_determine \
 	's/else if \(!same_history\(meta, entry\)\)/else if (!same_history(meta, entry) \&\& meta->magic == 0)/'
 mutate stale_copy_stands_in t/040_replicas sherman_replicas_determine \

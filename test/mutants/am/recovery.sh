@@ -35,7 +35,7 @@ mutate age_of_memory_not_looked_at t/028_snapshot sherman_recovery_check \
 mutate last_removal_not_looked_at t/031_heal can_be_healed \
 	's/return sherman_heal && tree_wal_position_is_proven\([^;]*;/return sherman_heal;/'
 mutate page_not_written_behind_an_attach t/041_takeover sherman_recovery_attach \
-	's/(SHERMAN_POSITION_TAKEN_OVER;\n\treturn )history_change/$1local_change/'
+	's/(node->unclean_from = 0;\n\treturn )history_change/$1local_change/'
 mutate reason_of_kept_files_not_shown t/028_snapshot put_file \
 	's/nulls\[4\] = why == NULL;/nulls[4] = true;/'
 mutate own_memory_is_that_of_others t/028_snapshot put_others \
@@ -72,22 +72,8 @@ mutate setting_of_the_end_counts t/041_takeover_auto sherman_take_over_start \
 	's/\tfollow_setting\(local\);\n//'
 mutate automatic_cut_forgotten t/041_takeover_auto sherman_take_over_start \
 	's/ \? SHERMAN_TAKE_OVER_NOT : SHERMAN_TAKE_OVER_WANTED/ ? SHERMAN_TAKE_OVER_NOT : SHERMAN_TAKE_OVER_NOT/'
-mutate heirs_fight t/091_failover_readers newer_epoch_is_taken \
-	's/other && !abandoned \? yield_to_heir/false ? yield_to_heir/'
-mutate heir_that_is_gone_counts t/095_failover_twice newer_epoch_is_taken \
-	's/other && !abandoned \? yield_to_heir/other ? yield_to_heir/'
-mutate heir_fenced_unawares_has_left t/091_failover_readers is_abandoned \
-	's/node->fenced_epoch != 0 && /false \&\& /'
-mutate heir_is_not_waited_for t/095_failover_twice yield_to_heir \
-	's/GetCurrentTimestamp\(\) >= until && //'
-mutate old_primary_takes_what_an_heir_left t/095_failover_twice newer_epoch_is_taken \
-	's/other \|\| !abandoned \? become_copy/!abandoned ? become_copy/'
-mutate former_primary_fences t/095_failover_twice newer_epoch_is_taken \
-	's/other \|\| !abandoned \? become_copy/other ? become_copy/'
-mutate heir_of_a_heir_believes_nothing t/095_failover_twice sherman_recovery_check \
-	's/(SHERMAN_POSITION_TAKEN_OVER\) )!= 0/$1== 0/'
-mutate heir_of_a_heir_believes_all t/095_failover_twice same_history \
-	's/return entry/return true || entry/'
+mutate heirs_fight t/091_failover_readers sherman_recovery_check \
+	's/ && is_of_other_history\(status->epoch, local->epoch\)\)/ \&\& is_of_other_history(status->epoch, local->epoch) \&\& false)/'
 mutate timeline_not_in_epochs t/091_failover_readers next_epoch \
 	's/Max\(last, timeline << EPOCH_TIMELINE_SHIFT\) \+ 1/Max(last, timeline) + 1/'
 mutate same_number_taken_for_own t/091_failover_readers is_of_other_history \

@@ -5,7 +5,7 @@ mutate round_trips_not_measured t/079_round_trips sherman_measure_round_trip \
 mutate mapped_leaves_kept t/076_leaf_cache admit_node \
 	's/sherman_node_is_mapped\(sherman_shared->node\[position\]\.address\)/false/'
 mutate fence_not_looked_behind t/043_attach attach_over \
-	's/\tif \(!sherman_recovery_check\(position, &status, &before, &member, failure\)\)\n\t\treturn FABRIC_EXISTS;\n(\ttake_position)/$1/'
+	's/\tif \(!sherman_recovery_check\(position, &status, &member, failure\)\)\n\t\treturn FABRIC_EXISTS;\n(\ttake_position)/$1/'
 mutate unlisted_are_awaited t/070_forget stop_awaiting_unlisted \
 	's/if \(other_entry\(-1, i\) < 0\)(\n\t\t\tsherman_node_not_awaited)/if (false)$1/'
 mutate listed_memory_node_forgotten t/070_forget why_not \

@@ -224,5 +224,3 @@ mutate readers_change_by_their_queue soft/tenants=--verbs,soft0,readers verbs_se
 	's/server->channels\[channel\]\.reader,/false,/'
 mutate failed_device_chain_ends_well soft/tenants=--verbs,soft0,broken verbs_server_poll \
 	's/flight_break\(&loop->flight, FABRIC_LOST\)/flight_break(&loop->flight, FABRIC_OK)/'
-mutate readers_count_as_writers t/095_failover_twice fabric_server_has_writers \
-	's/ && !server->channels\[i\]\.reader//'
