@@ -135,3 +135,13 @@ SELECT estimate('SELECT * FROM empty WHERE k > 990') = estimate('SELECT * FROM e
 SET client_min_messages = error;
 DROP SCHEMA extremes CASCADE;
 DROP ROLE regress_extremes_user;
+
+-- Core's cost estimate of BRIN indexes asks for a column's statistics, too, and does not say of which relation.
+CREATE TABLE blocks (id int, word text);
+INSERT INTO blocks SELECT g, md5(g::text) FROM generate_series(1, 1000) g;
+CREATE INDEX blocks_id ON blocks USING brin (id);
+CREATE INDEX blocks_word ON blocks USING brin (word);
+ANALYZE blocks;
+SELECT count(*) FROM blocks WHERE id > 900;
+SELECT count(*) FROM blocks WHERE id > 900 AND word > '';
+DROP TABLE blocks;

@@ -384,6 +384,21 @@ has_our_index(const Column *column)
 	return false;
 }
 
+/*
+ * Whether this is the relation of an entry.  It may be no relation at all, and is not looked into: core's cost estimate of BRIN indexes leaves that
+ * field as the stack was.
+ */
+static bool
+is_relation_of(PlannerInfo *root, const RangeTblEntry *entry, const RelOptInfo *rel)
+{
+	for (int i = 1; rel != NULL && i < root->simple_rel_array_size; i++)
+	{
+		if (root->simple_rel_array[i] == rel && planner_rt_fetch(i, root) == entry)
+			return true;
+	}
+	return false;
+}
+
 static bool
 relation_stats(PlannerInfo *root, RangeTblEntry *entry, AttrNumber number, VariableStatData *data)
 {
@@ -395,9 +410,8 @@ relation_stats(PlannerInfo *root, RangeTblEntry *entry, AttrNumber number, Varia
 	if (RecoveryInProgress())
 		return false;
 	/* Of a subquery's columns the relation is the subquery. */
-	if (entry->rtekind != RTE_RELATION || entry->inh || number <= 0 || column.rel == NULL ||
-		column.rel->relid >= (Index) root->simple_rel_array_size || root->simple_rel_array[column.rel->relid] != column.rel ||
-		planner_rt_fetch(column.rel->relid, root) != entry || !has_our_index(&column) || !may_read(&column))
+	if (entry->rtekind != RTE_RELATION || entry->inh || number <= 0 || !is_relation_of(root, entry, column.rel) ||
+		!has_our_index(&column) || !may_read(&column))
 		return false;
 	data->statsTuple = better_statistics(&column);
 	if (data->statsTuple == NULL)

@@ -400,6 +400,25 @@ next_epoch(uint64 last, uint64 *next)
 }
 
 /*
+ * Whether WAL of a timeline is a part of a history.  Its name may be there without any: a standby that has found the file of another one's
+ * promotion, and was promoted before it got anything that was written behind it, names that timeline as its parent.
+ */
+static bool
+went_through(List *timelines, TimeLineID timeline)
+{
+	ListCell   *cell;
+
+	foreach(cell, timelines)
+	{
+		TimeLineHistoryEntry *entry = lfirst(cell);
+
+		if (entry->tli == timeline)
+			return XLogRecPtrIsInvalid(entry->end) || entry->begin < entry->end;
+	}
+	return false;
+}
+
+/*
  * Whether a memory node's epoch was opened in a timeline that this server's history has no part of, and so by a server that was promoted
  * beside this one, or in its place.  One that was opened in the timeline of the last epoch that is known here may be of this server, or of
  * the one that it was a standby of.
@@ -419,7 +438,7 @@ is_of_other_history(uint64 epoch, uint64 known)
 		return true;
 	timelines = readTimeLineHistory(timeline);
 	/* Without its file a later timeline seems to have no other before it. */
-	other = (timeline == 1 || list_length(timelines) > 1) && !tliInHistory(opened, timelines);
+	other = (timeline == 1 || list_length(timelines) > 1) && !went_through(timelines, opened);
 	list_free_deep(timelines);
 	return other;
 }

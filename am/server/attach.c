@@ -27,6 +27,12 @@
 #define RETRY_FIRST_MS 200
 #define RETRY_LAST_MS 5000
 
+/*
+ * Who was fenced leaves the memory node alone for so long: a standby that takes it over notes that there behind its fence, and where it finds
+ * that another server has attached in between, neither of the two has it.
+ */
+#define FENCED_PAUSE_MS 3000
+
 /* How often it is looked whether operations have ended. */
 #define POLL_MS 20
 
@@ -353,15 +359,16 @@ embedded_is_there(void)
 }
 
 /*
- * Is the memory node still the one that we are attached to, and going to stay?
+ * Is the memory node still the one that we are attached to, and going to stay?  False: another server has attached to it.
  */
-static void
+static bool
 look_after(int position)
 {
 	TreeClient *client = sherman_connection_client();
 	ShermanNode *node = &sherman_shared->node[position];
 	uint32		looked = SHERMAN_LOOKED_AT;
 	TreeNodeStatus status;
+	TreeStatus	asked;
 	bool		answers;
 
 	if (sherman_shared->embedded)
@@ -369,19 +376,21 @@ look_after(int position)
 		pg_atomic_write_u32(&sherman_shared->node[position].suspected, SHERMAN_UNSUSPECTED);
 		if (!embedded_is_there())
 			sherman_node_lost(position);
-		return;
+		return true;
 	}
 	/* Sessions that plan meanwhile are to look for themselves. */
 	if (pg_atomic_exchange_u32(&node->suspected, SHERMAN_LOOKED_AT) == SHERMAN_SUSPECTED)
 		pg_atomic_write_u64(&node->heard_us, 0);
 	sherman_connection_refresh();
-	answers = tree_node_status(client, position, &status) == TREE_OK && !status.draining;
+	asked = tree_node_status(client, position, &status);
+	answers = asked == TREE_OK && !status.draining;
 	if (!answers)
 		sherman_node_lost(position);
 	(void) tree_client_trouble(client);
 	/* Unless somebody suspects it again meanwhile. */
 	if (pg_atomic_compare_exchange_u32(&node->suspected, &looked, SHERMAN_UNSUSPECTED) && answers)
 		sherman_node_heard(position);
+	return asked != TREE_FENCED;
 }
 
 /*
@@ -486,10 +495,11 @@ keep_attached(int entry)
 		return;
 	if (attached)
 	{
-		look_after(position);
-		if (sherman_node_phase(position) == SHERMAN_PHASE_ATTACHED)
+		bool		ours = look_after(position);
+
+		if (!ours || sherman_node_phase(position) == SHERMAN_PHASE_ATTACHED)
 		{
-			attempt->next = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), SHERMAN_HEARTBEAT_MS);
+			attempt->next = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ours ? SHERMAN_HEARTBEAT_MS : FENCED_PAUSE_MS);
 			return;
 		}
 	}

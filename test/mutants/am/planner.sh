@@ -50,3 +50,5 @@ mutate plan_connects_for_nothing t/072_plans fill_index \
 	's/\t\tshow_families\(info\);\n/\t\tshow_families(info);\n\t\t(void) sherman_index_quietly(index);\n/'
 mutate row_comparison_bounds_too_much sql/row_comparison implied_operator \
 	's/less \? BTLessEqualStrategyNumber : BTGreaterEqualStrategyNumber/less ? BTLessStrategyNumber : BTGreaterStrategyNumber/'
+mutate relation_of_brin_is_looked_into sql/planner_extremes is_relation_of \
+	's/int i = 1; rel != NULL/int i = 1; rel != NULL \&\& rel->relid != 0/'
