@@ -67,7 +67,7 @@ mutate insert_goes_astray_on_and_on test_damage insert_astray \
 mutate incomplete_splits_not_completed test_tree_faults insert_move_right \
 	's/if \(in->path.fresh\)/if (false)/'
 mutate insert_goes_round_and_round test_damage insert_move_right \
-	's/if \(status == TREE_OK && !walk_goes_on\(&in->walk, right\)\)/if (false)/'
+	's/if \(status == TREE_OK && !walk_goes_on\(&in->walk, right, 0\)\)/if (false)/'
 mutate moved_fences_are_damage test_tree_faults insert_attempt \
 	's/\tin->outrun = true;\n\treturn TREE_RETRY;/\treturn insert_astray(in);/'
 mutate outrun_insert_has_its_time_only test_tree_faults insert_outrun \
