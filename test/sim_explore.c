@@ -68,6 +68,7 @@ typedef enum Happening
 	HANDOVER,
 	MERGE,
 	HEAL,
+	REFUSAL, /* a reader was told that the tree lacks what it once had */
 	HAPPENINGS
 } Happening;
 
@@ -77,6 +78,8 @@ typedef struct Case
 	/*
 	 * What each client does: i5 inserts number 5, l5 looks it up, k5 does and marks it as dead, s scans all
 	 * forward, b backward, h5 heals the leaf of number 5, which is in doubt in cases that merge, r3-7 removes the numbers 3 to 7 by VACUUM's walk (and merges, if the case does).
+	 * One that begins with R is a reader's, of another instance: it does l, s and b, and has looked at all that there was before.  Readers
+	 * come last.
 	 */
 	const char *scripts[CLIENTS_MOST];
 	uint32_t domains; /* compute instances; 0: each client is its own */
@@ -84,8 +87,9 @@ typedef struct Case
 	uint32_t packet_bytes;
 	Trouble trouble;
 	bool merge;
-	Happening about; /* what must have happened in some run */
-	bool compared;   /* small enough for --compare */
+	Happening about;                 /* what must have happened in some run */
+	bool compared;                   /* small enough for --compare */
+	const char *heirs[CLIENTS_MOST]; /* what is done in the second life; NULL: the same once more */
 } Case;
 
 /*
@@ -124,6 +128,22 @@ static const Case cases[] = {
 	{"merge-insert", {"r12-22", "i15 l24"}, 1, 34, WHOLE, .merge = true, .about = MERGE},
 	{"merge-scan", {"r12-22", "s"}, 1, 34, WHOLE, .merge = true, .about = MERGE},
 	{"merge-heal", {"h14", "r12-22 i5"}, 1, 34, WHOLE, .merge = true, .about = HEAL},
+	{"reader-split", {"i5 i10", "Rl5 l10 s"}, 0, 23, WHOLE, .about = LEAF_SPLIT, .compared = true},
+	{"reader-mark", {"k7 r7-7", "Rl7 s"}, 0, 8, WHOLE, .about = REFUSAL},
+	{"reader-remove", {"r12-22 i15", "Rs b"}, 0, 34, WHOLE, .about = REFUSAL},
+	{"reader-merge", {"r12-22 i15", "Rs l15"}, 0, 34, WHOLE, .merge = true, .about = MERGE},
+	{"reader-merge-back", {"r12-22 i15", "Rb l15"}, 0, 34, WHOLE, .merge = true, .about = MERGE},
+	{"reader-merge-insert", {"r12-22", "i15", "Rl15"}, 1, 34, WHOLE, .merge = true, .about = MERGE},
+	{"reader-reuse", {"r12-22 i5 i0", "Rl14 l4 l10"}, 0, 34, WHOLE, .merge = true, .about = MERGE},
+	{"reader-death",
+     {"r12-22", "R"},
+     0,
+     34,
+     PACKETS,
+     DEATH,
+     .merge = true,
+     .about = MERGE,
+     .heirs = {"i15 l15", "l15 s"}},
 	{"handover", {"i5", "i10", "i0"}, 1, 6, WHOLE, .about = HANDOVER},
 	{"handover-two", {"i5", "i10"}, 1, 6, WHOLE, .about = HANDOVER, .compared = true},
 	{"handover-split", {"i5 l9", "i10"}, 1, 23, WHOLE, .about = HANDOVER},
@@ -259,6 +279,15 @@ remove_range(SimWorker *worker, uint32_t from, uint32_t to)
 	sim_remove(worker, ids, count);
 }
 
+static void
+look(SimWorker *reader, char what, uint32_t number)
+{
+	if (what == 'l')
+		sim_reader_scan_numbers(reader, number, number, TREE_FORWARD);
+	else
+		sim_reader_scan_all(reader, what == 's' ? TREE_FORWARD : TREE_BACKWARD);
+}
+
 /* Does the first operation of the script, and goes to the next. */
 static void
 operate(SimWorker *worker, const char **script)
@@ -266,7 +295,9 @@ operate(SimWorker *worker, const char **script)
 	char what = *(*script)++;
 	uint32_t number = isdigit((unsigned char) **script) ? script_number(script) : 0;
 
-	if (what == 'i')
+	if (worker->reader)
+		look(worker, what, number);
+	else if (what == 'i')
 		sim_insert(worker, number);
 	else if (what == 'l')
 		sim_scan_numbers(worker, number, number, TREE_FORWARD);
@@ -292,16 +323,46 @@ one_ended(void)
 	coroutine_wake(director);
 }
 
+static bool
+is_readers(const char *script)
+{
+	return *script == 'R';
+}
+
+/* Whose accesses conflict with each other: where nobody tells what they have in common, those of an instance. */
+static uint32_t
+group_of(const SimWorker *worker)
+{
+	if (accesses_are_reported() && !plain)
+		return worker->slot;
+	return worker->reader ? run.plan.domains : worker->slot % run.plan.domains;
+}
+
+/* A reader's cache has all inner nodes as they are at first. */
+static void
+open_client(SimWorker *worker, uint32_t slot)
+{
+	if (!is_readers(present->scripts[slot]))
+	{
+		sim_worker_open(worker, &run, slot);
+		return;
+	}
+	sim_reader_worker_open(worker, &run, slot);
+	worker->ready = false;
+	sim_reader_scan_all(worker, TREE_FORWARD);
+	worker->ready = true;
+}
+
 static void
 client_body(void *argument)
 {
 	SimWorker *worker = argument;
 	const char *script = present->scripts[worker->slot];
 
-	/* Where nobody tells what they have in common, all that one does conflicts with what the others do. */
-	explorer_join(worker->slot,
-	              accesses_are_reported() && !plain ? worker->slot : worker->slot % run.plan.domains);
-	sim_worker_open(worker, &run, worker->slot);
+	worker->reader = is_readers(script);
+	script += worker->reader;
+	explorer_join(worker->slot, group_of(worker));
+	open_client(worker, worker->slot);
 	coroutine_wake(director);
 	explorer_sleep();
 	while (*script != '\0')
@@ -369,13 +430,15 @@ release_clients(void)
 		explorer_wake(SABOTEUR);
 }
 
-/* Every client ends where it is; the next incarnation is granted. */
+/* Every client of the instance ends where it is; the next incarnation is granted. */
 static void
 die(void)
 {
 	explorer_yield();
 	for (uint32_t i = 0; i < run.plan.clients; i++)
 	{
+		if (workers[i].reader)
+			continue;
 		explorer_access_client(i);
 		if (!coroutine_has_ended(workers[i].coroutine))
 			coroutine_end(workers[i].coroutine);
@@ -387,8 +450,19 @@ die(void)
 	sim_history_cut(&run);
 }
 
+/* A reader lives on: what it knows is of before. */
+static void
+reader_goes_on(SimWorker *reader, const char *script)
+{
+	while (!sim_reader_follow(&reader->client))
+		coroutine_sleep(NANOSECONDS_PER_MS);
+	while (*script != '\0')
+		operate(reader, &script);
+	sim_worker_close(reader);
+}
+
 /*
- * The same operations once more, one client after the other: what the first life left behind must not
+ * The same operations once more, or others, one client after the other: what the first life left behind must not
  * disturb.
  */
 static void
@@ -396,9 +470,14 @@ live_again(void)
 {
 	for (uint32_t i = 0; i < run.plan.clients; i++)
 	{
-		const char *script = present->scripts[i];
+		const char *script = present->heirs[i] != NULL ? present->heirs[i] : present->scripts[i];
 		SimWorker heir;
 
+		if (workers[i].reader)
+		{
+			reader_goes_on(&workers[i], script);
+			continue;
+		}
 		sim_worker_open(&heir, &run, i);
 		while (*script != '\0')
 			operate(&heir, &script);
@@ -424,6 +503,7 @@ count_happenings(void)
 	}
 	happened[MERGE] = run.merged;
 	happened[HEAL] = run.healed;
+	happened[REFUSAL] = run.readers.lacked;
 	for (int i = 0; i < HAPPENINGS; i++)
 		if (happened[i] > seen[i])
 			seen[i] = happened[i];
@@ -453,7 +533,7 @@ set_up(void)
 {
 	sim_cluster_start(&run.cluster, run.plan.nodes, run.plan.domains, false);
 	/* Clients with an instance each meet at the memory node only. */
-	if (run.plan.domains < run.plan.clients && !plain)
+	if (run.plan.domains < run.plan.clients - run.plan.readers && !plain)
 		accesses_of(run.cluster.memory.base, run.cluster.memory.used);
 	else
 		accesses_of(NULL, 0);
@@ -487,7 +567,7 @@ check(void)
 	for (uint32_t i = 0; i < run.plan.clients; i++)
 		if (stays_connected(present))
 			sim_worker_leave(&workers[i]);
-		else
+		else if (!workers[i].reader)
 			sim_worker_close(&workers[i]);
 	if (stays_connected(present))
 	{
@@ -532,8 +612,8 @@ static void
 report(const Case *one, const ExplorerCounts *counts)
 {
 	static const char *const names[HAPPENINGS] = {
-		"",          "leaf splits",  "inner splits", "root splits", "right moves",
-		"handovers", "nodes merged", "leaves healed"};
+		"",          "leaf splits",  "inner splits",  "root splits",   "right moves",
+		"handovers", "nodes merged", "leaves healed", "entries lacked"};
 
 	printf("%-16s %8" PRIu64 " orders (%s), %" PRIu64 " redundant, %" PRIu64 " drawn, up to %" PRIu64
 	       " steps",
@@ -573,9 +653,10 @@ plan_of(const Case *one)
 	                                       : NULL},
 	};
 
-	while (plan.clients < CLIENTS_MOST && one->scripts[plan.clients] != NULL)
-		plan.clients++;
-	plan.domains = one->domains == 0 ? plan.clients : one->domains;
+	for (; plan.clients < CLIENTS_MOST && one->scripts[plan.clients] != NULL; plan.clients++)
+		plan.readers += is_readers(one->scripts[plan.clients]);
+	plan.domains = one->domains == 0 ? plan.clients - plan.readers : one->domains;
+	plan.crashes = one->trouble == DEATH && plan.readers > 0;
 	return plan;
 }
 

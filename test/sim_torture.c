@@ -25,6 +25,9 @@
 #define EXIT_SKIP 77
 /* If nothing else is asked for. */
 #define RUNS (200 / TEST_SLOWNESS)
+/* In the slots behind the clients'. */
+#define READERS_MOST 2u
+#define CLIENTS_MOST 5u
 /* Virtual time that no run needs. */
 #define TIME_LIMIT (600 * 1000 * NANOSECONDS_PER_MS)
 /* About what an operation takes, for the moment of a crash. */
@@ -32,6 +35,8 @@
 /* Looks whether the clients are through, in growing steps. */
 #define FIRST_LOOK_NANOSECONDS (10 * NANOSECONDS_PER_US)
 #define LAST_LOOK_NANOSECONDS NANOSECONDS_PER_MS
+/* How long a memory node may take to close when nobody holds a lock. */
+#define STOP_NANOSECONDS (50 * NANOSECONDS_PER_MS)
 /* Partitions. */
 #define SHORT_CUT_NANOSECONDS (2 * NANOSECONDS_PER_MS)
 #define LONG_CUT_NANOSECONDS (30 * 1000 * NANOSECONDS_PER_MS)
@@ -115,7 +120,7 @@ draw_plan(uint64_t seed)
 	plan.space = (KeySpaceKind) scheduler_random(KEYSPACES);
 	plan.nodes = scheduler_random(4) == 0 ? 2 : 1;
 	plan.domains = scheduler_random(2) == 0 ? 2 : 1;
-	plan.clients = 2 + (uint32_t) scheduler_random(4);
+	plan.clients = 2 + (uint32_t) scheduler_random(CLIENTS_MOST - 1);
 	plan.entries = 8 + (uint32_t) scheduler_random(scheduler_random(2) == 0 ? 24 : 200);
 	plan.numbers = 1 + (uint32_t) scheduler_random(scheduler_random(3) == 0 ? 3 : 2 * plan.entries);
 	plan.prefill = (uint32_t) scheduler_random(plan.entries);
@@ -126,12 +131,18 @@ draw_plan(uint64_t seed)
 	plan.cuts = scheduler_random(4) == 0 ? 1 + (uint32_t) scheduler_random(4) : 0;
 	plan.merge = plan.domains == 1 && scheduler_random(3) == 0;
 	plan.unique = plan.domains == 1 && scheduler_random(2) == 0;
+	plan.marks = !plan.unique && scheduler_random(2) == 0;
 	plan.stop = scheduler_random(4) == 0;
 	plan.simulator.stops = plan.stop;
 	plan.simulator.packet_bytes = scheduler_random(2) == 0 ? LONG_PACKET_BYTES : SHORT_PACKET_BYTES;
 	plan.simulator.operation_atomic = scheduler_random(4) == 0;
 	plan.simulator.tear_words = !plan.simulator.operation_atomic && scheduler_random(6) == 0;
 	plan.simulator.lose_one_in = scheduler_random(3) == 0 ? 10 + (uint32_t) scheduler_random(40) : 0;
+	/* A reader cannot mend a sum, nor wait for the lock of one that is cut off in the middle of a WRITE: standbys have whole READs. */
+	if (!plan.simulator.tear_words && (plan.cuts == 0 || plan.simulator.operation_atomic) &&
+	    scheduler_random(5) < 2)
+		plan.readers = 1 + (uint32_t) scheduler_random(READERS_MOST);
+	plan.reader_stops = plan.readers > 0 && scheduler_random(4) == 0;
 	plan.techniques = draw_techniques(&plan);
 	return plan;
 }
@@ -267,6 +278,62 @@ live(SimWorker *workers, bool crashes)
 	close_workers(workers);
 }
 
+/* ---- readers ---- */
+
+/* They live as long as the run; the first one may stop in the middle of whatever it does, and not go away. */
+static SimWorker readers[READERS_MOST];
+
+static void
+stop_reader(void *argument)
+{
+	sleep_for_some_operations();
+	if (!run.over)
+		coroutine_end(readers[0].coroutine);
+}
+
+static void
+start_readers(void)
+{
+	for (uint32_t i = 0; i < run.plan.readers; i++)
+	{
+		readers[i] = (SimWorker){.run = &run, .slot = CLIENTS_MOST + i};
+		readers[i].coroutine = coroutine_start(sim_reader_body, &readers[i], false);
+	}
+	while (run.plan.readers > 0 && !readers[run.plan.readers - 1].ready)
+		coroutine_sleep(FIRST_LOOK_NANOSECONDS);
+	if (run.plan.reader_stops)
+		coroutine_start(stop_reader, NULL, true);
+}
+
+/* Those that have not stopped look at all that is there. */
+static void
+end_readers(void)
+{
+	if (run.plan.reader_stops && !coroutine_has_ended(readers[0].coroutine))
+		coroutine_end(readers[0].coroutine);
+	run.over = true;
+	for (uint32_t i = run.plan.reader_stops ? 1 : 0; i < run.plan.readers; i++)
+	{
+		while (!readers[i].done)
+			coroutine_sleep(FIRST_LOOK_NANOSECONDS);
+		sim_worker_close(&readers[i]);
+	}
+}
+
+/* Nor does the memory node wait for one that has stopped. */
+static void
+stop_cluster(void)
+{
+	uint64_t began = scheduler_now();
+
+	sim_cluster_stop(&run.cluster);
+	if (scheduler_now() - began > STOP_NANOSECONDS)
+		sim_fail(&run, "a memory node took %" PRIu64 " us to close",
+		         (scheduler_now() - began) / NANOSECONDS_PER_US);
+	if (run.plan.reader_stops)
+		sim_worker_close(&readers[0]);
+}
+
 static void
 direct(void *argument)
 {
@@ -279,6 +346,7 @@ direct(void *argument)
 	baseline = run.plan.techniques.left_out;
 	sim_cluster_start(&run.cluster, run.plan.nodes, run.plan.domains, run.plan.domains == 1);
 	sim_make_tree(&run);
+	start_readers();
 	for (uint32_t i = 0; i <= run.plan.crashes; i++)
 	{
 		simulator_change(&run.plan.simulator);
@@ -286,7 +354,8 @@ direct(void *argument)
 		simulator_change(&quiet);
 		sim_check_tree(&run);
 	}
-	sim_cluster_stop(&run.cluster);
+	end_readers();
+	stop_cluster();
 }
 
 /* ---- runs ---- */
@@ -313,13 +382,17 @@ run_seed(uint64_t seed, bool verbose)
 		printf("seed %" PRIu64 ": %u clients, %u domains, %u entries, %" PRIu64 " steps, %" PRIu64
 		       " us, %" PRIu64 " splits, %" PRIu64 " merged, %" PRIu64 " bytes found free, %" PRIu64
 		       " handovers, %" PRIu64 " torn reads, %" PRIu64 " leaves at hand, %" PRIu64
-		       " unique together, %" PRIu64 " checked, %" PRIu64 " conflicts, fingerprint %016" PRIx64 "\n",
+		       " unique together, %" PRIu64 " checked, %" PRIu64 " conflicts, %" PRIu64
+		       " marks, %u readers: %" PRIu64 " reads, %" PRIu64 " by leaves, %" PRIu64 " waits, %" PRIu64
+		       " lacked, %" PRIu64 " refused, fingerprint %016" PRIx64 "\n",
 		       seed, plan.clients, plan.domains, plan.entries, simulator_steps(),
 		       scheduler_now() / NANOSECONDS_PER_US,
 		       run.counters.leaf_splits + run.counters.inner_splits + run.counters.root_splits, run.merged,
 		       run.reclaimed, run.counters.handovers, run.counters.torn_reads, run.leaf_hits,
 		       run.unique != NULL ? run.unique->together : 0, run.unique != NULL ? run.unique->checked : 0,
-		       run.unique != NULL ? run.unique->conflicts : 0, fingerprint);
+		       run.unique != NULL ? run.unique->conflicts : 0, run.counters.dead_marks, plan.readers,
+		       run.readers.reads, run.readers.by_leaves, run.readers.waits, run.readers.lacked,
+		       run.readers.refused, fingerprint);
 	simulator_close();
 	scheduler_close();
 	sim_run_free(&run);

@@ -193,7 +193,7 @@ test_access_hooks_LDFLAGS = $(ACCESS_HOOKS_LDFLAGS)
 
 FABRIC_TESTS += test_history
 test_history_SOURCES = test/support/history.c
-SIM_TREE_SOURCES = $(SIM_SOURCES) sim/world.c $(addprefix test/support/,sim_cluster.c sim_work.c sim_unique.c unique_keys.c sim_check.c history.c techniques.c)
+SIM_TREE_SOURCES = $(SIM_SOURCES) sim/world.c $(addprefix test/support/,sim_cluster.c sim_work.c sim_readers.c sim_unique.c unique_keys.c sim_check.c history.c techniques.c)
 TESTS += sim_torture sim_explore
 sim_torture_SOURCES = $(SIM_TREE_SOURCES) $(BASELINES_SOURCES)
 sim_torture_LDFLAGS = $(SIM_LDFLAGS) $(BASELINES_LDFLAGS)

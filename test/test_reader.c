@@ -7,9 +7,12 @@
 #include <stdlib.h>
 
 #include "support/tree_fixture.h"
+#include "tree/scan/scan.h"
 #include "tree/shared/state.h"
 
 #define ENTRIES 4000u
+/* So many leaves a scan passes at least: more than it remembers. */
+#define PASSED_LEAVES 10u
 
 static OtherInstance other;
 static TestClient *reader = &other.client;
@@ -125,6 +128,18 @@ mark_first_leaf(Tree *tree, int most)
 	return marked;
 }
 
+/* Numbers between those that there are, from one on. */
+static void
+insert_between(Tree *mine, uint64_t from, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+	{
+		TreeKey key = number_key(from + 2 * i, ENTRIES + i);
+
+		must_insert(mine, &key, false);
+	}
+}
+
 /* ---- merges ---- */
 
 /* What is done between two chains of a merge, by another client of the owner's. */
@@ -189,6 +204,96 @@ test_merged(void **state)
 	assert_true(between.looks > 8);
 	assert_int_equal(test_tree_entries(pair.theirs), test_tree_entries(pair.mine));
 	tree_close(between.mine);
+	pair_close(&pair);
+}
+
+/* The leaf that a scan remembers of those that it has passed, to notice a circle of links. */
+typedef struct Passed
+{
+	uint32_t first; /* TIDs */
+	uint32_t last;
+	uint32_t taken; /* entries of all leaves that were passed */
+} Passed;
+
+static uint32_t
+batch_tid(const TreeBatch *batch, int i)
+{
+	return batch->entries[i].block * 100 + batch->entries[i].offset - 1u;
+}
+
+static bool
+is_of_passed(void *argument, uint32_t block, uint16_t offset)
+{
+	const Passed *passed = argument;
+	uint32_t tid = block * 100 + offset - 1u;
+
+	return tid <= passed->first && tid >= passed->last;
+}
+
+/* Takes leaves until one is remembered, and nothing is read ahead any more.  Returns the last TID. */
+static uint32_t
+pass_leaves(TreeScan *scan, Passed *passed)
+{
+	const TreeBatch *batch;
+
+	passed->taken = 0;
+	do
+	{
+		require_ok(tree_scan_next(scan, &batch));
+		passed->taken += (uint32_t) batch->count;
+		if (pointer_address(batch->leaf.pointer) != scan->walk.met)
+			continue;
+		passed->first = batch_tid(batch, 0);
+		passed->last = batch_tid(batch, batch->count - 1);
+	} while (scan->walk.steps < PASSED_LEAVES || scan->ahead.next < scan->ahead.count);
+	return batch_tid(batch, batch->count - 1);
+}
+
+/* Takes all that are left; returns how many entries.  *again: the leaf that was there once is among them. */
+static uint32_t
+take_the_rest(TreeScan *scan, uint64_t once, bool *again)
+{
+	const TreeBatch *batch;
+	uint32_t count = 0;
+	TreeStatus status;
+
+	*again = false;
+	while ((status = tree_scan_next(scan, &batch)) == TREE_OK)
+	{
+		count += (uint32_t) batch->count;
+		*again = *again || pointer_address(batch->leaf.pointer) == once;
+	}
+	assert_int_equal(status, TREE_END);
+	return count;
+}
+
+/* A leaf that a scan has passed is merged and used again in front of it: it meets the leaf once more, and that is no circle of links. */
+static void
+test_met_again(void **state)
+{
+	TreeVacuumCounts counts = {0};
+	uint64_t met;
+	uint32_t last;
+	bool again;
+	Passed passed;
+	TreeVacuum *walk;
+	TreeScan *scan;
+	Pair pair;
+
+	(void) state;
+	pair_open(&pair);
+	require_ok(tree_scan_open(pair.theirs, &scan));
+	require_ok(tree_scan_seek(scan, TREE_BACKWARD, NULL, NULL));
+	last = pass_leaves(scan, &passed);
+	met = scan->walk.met;
+	walk = vacuum_walk(pair.mine, is_of_passed, &passed, &counts);
+	assert_true(counts.removed > 0);
+	assert_int_equal(merge_walk_end(pair.mine, walk), 1);
+	/* The leaf in front of the last one is split. */
+	insert_between(pair.mine, 2 * last - 121, 60);
+	assert_int_equal(passed.taken + take_the_rest(scan, met, &again), ENTRIES + 60);
+	assert_true(again);
+	tree_scan_close(scan);
 	pair_close(&pair);
 }
 
@@ -328,18 +433,6 @@ vacuum_middle(Tree *mine, const TreeWalPosition *proven)
 	walk = vacuum_walk(mine, is_of_the_middle, NULL, &counts);
 	assert_true(counts.removed == ENTRIES / 2);
 	return walk;
-}
-
-/* Numbers between those that there are, from one on. */
-static void
-insert_between(Tree *mine, uint64_t from, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++)
-	{
-		TreeKey key = number_key(from + 2 * i, ENTRIES + i);
-
-		must_insert(mine, &key, false);
-	}
 }
 
 /* A leaf says how far one has to be to miss nothing of it: it, both halves when it is split, and the neighbor that it is merged into. */
@@ -494,6 +587,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_merged),
+		cmocka_unit_test(test_met_again),
 		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_writes_nothing),
 		cmocka_unit_test(test_record),

@@ -443,23 +443,28 @@ tree_source(const Tree *tree, uint32_t wish)
 /*
  * A walk along right links, which detects a circle of links. In one epoch of the tree no node is visited twice: so
  * the walk remembers one node that it has visited, and a later one each time that it has gone on twice as far
- * (Brent's algorithm).
+ * (Brent's algorithm). A reader knows no epochs: it may meet a node again that was merged, and has become another one, or that has got its
+ * left neighbor's keys. Then the generation is another one, which scans look at, too.
  */
 typedef struct RightWalk
 {
-	uint64_t met;   /* address */
-	uint64_t steps; /* since the walk began */
+	uint64_t met;        /* address */
+	uint64_t generation; /* that it had */
+	uint64_t steps;      /* since the walk began */
 } RightWalk;
 
-/* The walk comes to this node. False: it was there before. */
+/* The walk comes to this node, in a generation (0: in any). False: it was there before. */
 static inline bool
-walk_goes_on(RightWalk *walk, uint64_t pointer)
+walk_goes_on(RightWalk *walk, uint64_t pointer, uint64_t generation)
 {
-	if (walk->steps > 0 && pointer_address(pointer) == walk->met)
+	if (walk->steps > 0 && pointer_address(pointer) == walk->met && generation == walk->generation)
 		return false;
 	/* At 1, 2, 4, ... steps. */
 	if ((walk->steps & (walk->steps - 1)) == 0)
+	{
 		walk->met = pointer_address(pointer);
+		walk->generation = generation;
+	}
 	walk->steps++;
 	return true;
 }

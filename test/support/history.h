@@ -25,7 +25,9 @@ typedef struct HistoryOp
 	HistoryKind kind;
 	bool was_there; /* what it has found, if `known` */
 	bool known;
-	bool maybe; /* perhaps it took no effect at all */
+	bool maybe;        /* perhaps it took no effect at all */
+	bool mark;         /* a removal that leaves the entry where it is, for those who do not heed marks */
+	uint64_t evidence; /* of a removal: who is so far does not miss the entry; 0: nobody is told */
 } HistoryOp;
 
 /* Operations that may be under way at one time. */

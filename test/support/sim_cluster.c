@@ -3,11 +3,14 @@
  *		See sim_cluster.h.
  */
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "rdma/base/transport.h"
 #include "rdma/server/server_state.h"
 #include "require.h"
 #include "sim_cluster.h"
+#include "tree/internal.h"
 
 #define NODE_CHANNELS 24u
 #define NODE_TREES 8u
@@ -20,6 +23,8 @@
 #define PATIENCE_MS 10000u
 /* What spins looks again after so long, at most. */
 #define PAUSE_NANOSECONDS 1000u
+/* A reader looks again after so long whether it is let in. */
+#define FOLLOW_NANOSECONDS (100 * NANOSECONDS_PER_US)
 /* In an exploration a pause is as long as whoever is waited for needs. */
 #define LONG_PAUSE_US 100u
 
@@ -239,12 +244,13 @@ client_release_memory(void *argument, void *memory)
 	(void) memory;
 }
 
-void
-sim_client_open(SimClient *client, SimCluster *cluster, uint32_t slot, uint32_t domain)
+/* Of a client, but for its connections. */
+static TreeClientOptions
+client_options(SimClient *client, TreeShared *shared)
 {
-	TreeClientOptions options = {
-		.shared = cluster->shared[domain],
-		.slot = slot,
+	return (TreeClientOptions){
+		.shared = shared,
+		.slot = client->slot,
 		.environment = {.argument = client,
 	                    .now_us = client_now,
 	                    .sleep = client_sleep,
@@ -253,24 +259,146 @@ sim_client_open(SimClient *client, SimCluster *cluster, uint32_t slot, uint32_t 
 	                    .should_stop = client_stops,
 	                    .hold = client_hold,
 	                    .resume = client_resume},
-		.nodes = cluster->node_count,
+		.nodes = client->cluster->node_count,
 		.operation_timeout_ms = PATIENCE_MS,
 		.silence = &client->silence,
 		.allocate = client_allocate_memory,
 		.release = client_release_memory,
 		.allocate_argument = client,
 	};
-	TreeStatus status;
+}
+
+static void
+client_open(SimClient *client, const TreeClientOptions *options)
+{
+	TreeStatus status = tree_client_open(options, &client->tree);
+
+	REQUIRE(status == TREE_OK, "tree_client_open: %s", tree_status_name(status));
+	client->cluster->clients[client->slot] = client;
+}
+
+void
+sim_client_open(SimClient *client, SimCluster *cluster, uint32_t slot, uint32_t domain)
+{
+	TreeClientOptions options;
 
 	*client =
 		(SimClient){.cluster = cluster, .slot = slot, .domain = domain, .coroutine = coroutine_current()};
-	client->fabric = cluster_fabric(cluster->incarnation, client);
+	client->incarnation = cluster->incarnation;
+	client->fabric = cluster_fabric(client->incarnation, client);
+	options = client_options(client, cluster->shared[domain]);
 	for (uint32_t i = 0; i < cluster->node_count; i++)
 		options.endpoints[i] = world_connect(client->fabric, cluster->nodes[i].address);
-	status = tree_client_open(&options, &client->tree);
-	REQUIRE(status == TREE_OK, "tree_client_open: %s", tree_status_name(status));
-	cluster->clients[slot] = client;
+	client_open(client, &options);
 }
+
+/* ---- readers ---- */
+
+/*
+ * There are none over the socket that is simulated: the memory node takes this client for one, as of now, and so does its own library, which
+ * refuses chains that change anything.
+ */
+static void
+reader_declare(const WorldNode *node, FabricEndpoint *endpoint)
+{
+	FabricServer *server = node->service == NULL ? NULL : service_server(node->service);
+	ServerChannel *channel;
+
+	endpoint->reader = true;
+	if (server == NULL || server->memory.channels[endpoint->channel.channel].state >> MEMORY_STATE_BITS !=
+	                          endpoint->channel.serial)
+		return;
+	channel = &server->channels[endpoint->channel.channel];
+	channel->reader = true;
+	if (channel->connection != NULL)
+		channel->connection->reader = true;
+}
+
+static FabricEndpoint *
+reader_connect(void *argument, uint32_t node, char *detail)
+{
+	SimClient *client = argument;
+	const WorldNode *there = &client->cluster->nodes[node];
+	FabricEndpoint *endpoint = NULL;
+
+	if (fabric_connect(client->fabric, there->address, &endpoint) != FABRIC_OK)
+	{
+		snprintf(detail, TREE_DETAIL_BYTES, "%s", fabric_detail(client->fabric));
+		return NULL;
+	}
+	reader_declare(there, endpoint);
+	return endpoint;
+}
+
+/* What all readers have in common is of the present incarnation from now on. */
+static void
+readers_admit(SimClient *client)
+{
+	SimCluster *cluster = client->cluster;
+
+	if (cluster->read_incarnation == client->incarnation)
+		return;
+	cluster->read_incarnation = client->incarnation;
+	for (uint32_t i = 0; i < cluster->node_count; i++)
+		tree_node_close(cluster->readers, i);
+	tree_forget_cached(cluster->readers);
+	for (uint32_t i = 0; i < cluster->node_count; i++)
+	{
+		tree_node_leaves_at_hand(cluster->readers, i, true);
+		tree_node_open(client->tree, i, 0);
+	}
+}
+
+bool
+sim_reader_follow(SimClient *client)
+{
+	SimCluster *cluster = client->cluster;
+
+	if (client->incarnation != cluster->incarnation)
+	{
+		for (uint32_t i = 0; i < cluster->node_count; i++)
+			tree_client_reconnect(client->tree, i);
+		fabric_close(client->fabric);
+		client->incarnation = cluster->incarnation;
+		client->fabric = cluster_fabric(client->incarnation, client);
+		readers_admit(client);
+	}
+	for (uint32_t i = 0; i < cluster->node_count; i++)
+	{
+		if (tree_client_connect(client->tree, i) != TREE_OK)
+		{
+			(void) tree_client_trouble(client->tree);
+			return false;
+		}
+		/* Its channel may be another one than last time. */
+		reader_declare(&cluster->nodes[i], client->tree->options.endpoints[i]);
+	}
+	return true;
+}
+
+void
+sim_reader_open(SimClient *client, SimCluster *cluster, uint32_t slot)
+{
+	TreeClientOptions options;
+
+	*client = (SimClient){.cluster = cluster, .slot = slot, .coroutine = coroutine_current()};
+	if (cluster->readers == NULL)
+	{
+		void *memory = world_allocate(&cluster->memory, tree_shared_bytes(&cluster->options));
+
+		cluster->readers = tree_shared_initialize(memory, &cluster->options);
+		REQUIRE(cluster->readers != NULL, "tree_shared_initialize");
+	}
+	client->fabric = cluster_fabric(cluster->incarnation, client);
+	options = client_options(client, cluster->readers);
+	options.reader = true;
+	options.environment.connect = reader_connect;
+	client_open(client, &options);
+	while (!sim_reader_follow(client))
+		coroutine_sleep(FOLLOW_NANOSECONDS);
+}
+
+/* ---- the end of a client ---- */
 
 void
 sim_client_leave(SimClient *client)

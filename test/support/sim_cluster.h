@@ -31,6 +31,9 @@ typedef struct SimCluster
 	uint32_t domains;
 	TreeSharedOptions options;
 	uint32_t incarnation;
+	/* Of another instance, which only reads (TreeClientOptions.reader); NULL: nobody does. */
+	TreeShared *readers;
+	uint32_t read_incarnation; /* what these have cached is of none before */
 	struct SimClient *clients[SIM_SLOTS];
 	WorldMemory memory; /* of the domains and of clients */
 } SimCluster;
@@ -61,6 +64,7 @@ typedef struct SimClient
 	SimCluster *cluster;
 	uint32_t slot;
 	uint32_t domain;
+	uint32_t incarnation; /* that of its connections */
 	Coroutine *coroutine; /* that runs it */
 	Fabric *fabric;
 	TreeClient *tree;
@@ -74,6 +78,13 @@ typedef struct SimClient
 
 /* A client of the calling coroutine. */
 extern void sim_client_open(SimClient *client, SimCluster *cluster, uint32_t slot, uint32_t domain);
+/* The same, of one that only reads: its connections are a reader's.  It waits until there are any. */
+extern void sim_reader_open(SimClient *client, SimCluster *cluster, uint32_t slot);
+/*
+ * As a standby does when the primary has attached anew: what was cached is forgotten, and the connections are made anew.  False: not all of
+ * them can be made now.
+ */
+extern bool sim_reader_follow(SimClient *client);
 extern void sim_client_close(SimClient *client);
 /* The first half of that: it has its connections still. */
 extern void sim_client_leave(SimClient *client);

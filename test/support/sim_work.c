@@ -23,6 +23,12 @@
 /* Of a hundred: how many are about hot entries. */
 #define PART_HOT 75u
 #define VICTIMS_MOST 4u
+/* Entries that are marked as dead by one call, at most. */
+#define MARKS_MOST 4
+/* The run of the server that all WAL positions of what is removed are of. */
+#define EVIDENCE_EPOCH 1u
+/* Where sim_mark()'s row was deleted. */
+#define MARK_LSN 1u
 
 /* Unverified leaves that are looked at together, and how long that takes: as long as a removal or two. */
 #define HEAL_LEAVES 32
@@ -67,7 +73,9 @@ sim_history_begin(SimRun *run, uint32_t id, HistoryKind kind)
 	entry->inserting += kind == HISTORY_INSERT;
 	entry->removing += kind == HISTORY_REMOVE;
 	explorer_access(EXPLORER_HISTORY, entry->rank, entry->rank + 1, EXPLORER_READ);
-	entry->ops[entry->count] = (HistoryOp){.call = ++run->moment, .end = UINT64_MAX, .kind = kind};
+	/* A mark is a hint: packing loses it, and so a look tells nothing. */
+	entry->ops[entry->count] = (HistoryOp){
+		.call = ++run->moment, .end = UINT64_MAX, .kind = kind, .maybe = kind == HISTORY_LOOK && entry->dead};
 	return entry->count++;
 }
 
@@ -79,6 +87,8 @@ sim_history_end(SimRun *run, uint32_t id, uint32_t op)
 	entry->inserting -= entry->ops[op].kind == HISTORY_INSERT;
 	entry->removing -= entry->ops[op].kind == HISTORY_REMOVE;
 	entry->ops[op].end = ++run->moment;
+	if (entry->ops[op].kind == HISTORY_LOOK && entry->dead)
+		entry->ops[op].maybe = true;
 	explorer_access(EXPLORER_HISTORY, entry->rank, entry->rank + 1, EXPLORER_ADD);
 	return &entry->ops[op];
 }
@@ -106,6 +116,8 @@ mark_end(SimRun *run, uint32_t id, bool through, bool marked)
 	if (through && !marked)
 		return;
 	op->kind = HISTORY_REMOVE;
+	op->mark = true;
+	op->evidence = MARK_LSN;
 	op->maybe = !through;
 	entry->marked = true;
 	/* A removal that ends looks whether it was. */
@@ -142,7 +154,8 @@ history_show(const SimEntry *entry)
 		const HistoryOp *op = &entry->ops[i];
 
 		fprintf(stderr, "  %6" PRIu64 " to %6" PRIu64 " %s%s%s\n", op->call, op->end, names[op->kind],
-		        !op->known      ? ""
+		        op->mark        ? " by a mark"
+		        : !op->known    ? ""
 		        : op->was_there ? ": was there"
 		                        : ": was not there",
 		        op->maybe ? ", perhaps" : "");
@@ -228,9 +241,8 @@ sim_id_of_tid(const SimRun *run, uint32_t block, uint16_t offset)
 	return (uint32_t) id;
 }
 
-/* The first rank whose number is not below. */
-static uint32_t
-rank_of_number(const SimRun *run, uint64_t number)
+uint32_t
+sim_rank_of_number(const SimRun *run, uint64_t number)
 {
 	uint32_t rank = 0;
 
@@ -239,8 +251,8 @@ rank_of_number(const SimRun *run, uint64_t number)
 	return rank;
 }
 
-static uint32_t
-random_id(const SimRun *run)
+uint32_t
+sim_random_id(const SimRun *run)
 {
 	uint32_t below = scheduler_random(100) < PART_HOT ? run->plan.hot : run->plan.entries;
 
@@ -302,6 +314,15 @@ sim_chains_are_lost(const SimRun *run)
 	return run->plan.simulator.lose_one_in != 0 || run->plan.loses || may_fail(run);
 }
 
+/* An insert that was in doubt takes the entry that it finds for its own: two of them cannot tell. */
+static bool
+may_be_inserted(const SimRun *run, uint32_t id)
+{
+	const SimEntry *entry = &run->entries[id];
+
+	return entry->removing == 0 && !entry->dead && (!sim_chains_are_lost(run) || entry->inserting == 0);
+}
+
 void
 sim_insert(SimWorker *worker, uint32_t id)
 {
@@ -313,8 +334,7 @@ sim_insert(SimWorker *worker, uint32_t id)
 	uint32_t op;
 	bool hit;
 
-	/* An insert that was in doubt takes the entry that it finds for its own: two of them cannot tell. */
-	if (run->entries[id].removing > 0 || (sim_chains_are_lost(run) && run->entries[id].inserting > 0))
+	if (!may_be_inserted(run, id))
 		return;
 	keyspace_key(run->space, &run->entries[id].key, &image, &key);
 	mark_end(run, id, false, false);
@@ -355,12 +375,6 @@ sim_batch_draw(SimWorker *worker, SimBatch *batch, bool (*may_be_inserted)(const
 		batch->ids[count++] = id;
 	}
 	return count;
-}
-
-static bool
-may_be_inserted(const SimRun *run, uint32_t id)
-{
-	return run->entries[id].removing == 0 && (!sim_chains_are_lost(run) || run->entries[id].inserting == 0);
 }
 
 /* Begins the inserts of the entries of one call.  Returns how many. */
@@ -422,22 +436,14 @@ take_batch(SimWorker *worker, const TreeBatch *batch, uint32_t from, uint32_t to
 	}
 }
 
-/* A scan is a look at each entry of the ranks [from, to). */
-static void
-scan(SimWorker *worker, uint32_t from, uint32_t to, const TreeBound *start, const TreeBound *stop,
-     TreeDirection direction)
+TreeStatus
+sim_scan_take(SimWorker *worker, uint32_t from, uint32_t to, const TreeBound *start, const TreeBound *stop,
+              TreeDirection direction)
 {
-	SimRun *run = worker->run;
 	const TreeBatch *batch;
 	int64_t last = -1;
-	TreeStatus status;
+	TreeStatus status = tree_scan_seek(worker->scan, direction, start, stop);
 
-	for (uint32_t rank = from; rank < to; rank++)
-	{
-		worker->looks[rank] = sim_history_begin(run, run->by_rank[rank], HISTORY_LOOK);
-		worker->seen[rank] = 0;
-	}
-	status = tree_scan_seek(worker->scan, direction, start, stop);
 	sim_maybe_stop(worker);
 	while (status == TREE_OK || status == TREE_STOPPED)
 	{
@@ -447,6 +453,23 @@ scan(SimWorker *worker, uint32_t from, uint32_t to, const TreeBound *start, cons
 		worker->client.stop = false;
 	}
 	sim_require_free(worker, "scan");
+	return status;
+}
+
+/* A scan is a look at each entry of the ranks [from, to). */
+static void
+scan(SimWorker *worker, uint32_t from, uint32_t to, const TreeBound *start, const TreeBound *stop,
+     TreeDirection direction)
+{
+	SimRun *run = worker->run;
+	TreeStatus status;
+
+	for (uint32_t rank = from; rank < to; rank++)
+	{
+		worker->looks[rank] = sim_history_begin(run, run->by_rank[rank], HISTORY_LOOK);
+		worker->seen[rank] = 0;
+	}
+	status = sim_scan_take(worker, from, to, start, stop, direction);
 	if (status != TREE_END)
 		sim_settle(worker, status, "scan");
 	for (uint32_t rank = from; rank < to; rank++)
@@ -465,8 +488,8 @@ static void
 find_number(SimWorker *worker, uint64_t number)
 {
 	SimRun *run = worker->run;
-	uint32_t from = rank_of_number(run, number);
-	uint32_t to = rank_of_number(run, number + 1);
+	uint32_t from = sim_rank_of_number(run, number);
+	uint32_t to = sim_rank_of_number(run, number + 1);
 	KeyEntry entry = {.number = number, .block = 0, .offset = 1};
 	uint32_t there = run->plan.entries;
 	TreeFound found;
@@ -504,7 +527,7 @@ sim_scan_numbers(SimWorker *worker, uint64_t low, uint64_t high, TreeDirection d
 
 	keyspace_bound(run->space, &low, -1, &lower);
 	keyspace_bound(run->space, &high, 1, &upper);
-	scan(worker, rank_of_number(run, low), rank_of_number(run, high + 1),
+	scan(worker, sim_rank_of_number(run, low), sim_rank_of_number(run, high + 1),
 	     direction == TREE_FORWARD ? &lower : &upper, direction == TREE_FORWARD ? &upper : &lower, direction);
 }
 
@@ -519,7 +542,7 @@ sim_mark(SimWorker *worker, uint32_t id)
 {
 	SimRun *run = worker->run;
 	uint64_t number = run->entries[id].key.number;
-	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
+	TreeWalPosition wal = {.epoch = EVIDENCE_EPOCH, .lsn = MARK_LSN};
 	TreeBound lower, upper;
 	const TreeBatch *batch;
 	TreeDead dead;
@@ -547,6 +570,92 @@ sim_mark(SimWorker *worker, uint32_t id)
 		sim_fail(run, "mark: %s: %s", tree_status_name(status), tree_detail(worker->client.tree));
 	mark_end(run, id, true, marked != 0);
 }
+
+/* ---- dead entries ---- */
+
+/* The next removal has evidence up to there. */
+static TreeWalPosition
+evidence_next(SimRun *run)
+{
+	return (TreeWalPosition){.epoch = EVIDENCE_EPOCH, .lsn = ++run->evidence};
+}
+
+/*
+ * Before anything is removed: there is evidence for it, the tree's record tells of it, and the handle writes so into the leaves that it
+ * rewrites.  *evidence: of what is removed from now on.
+ */
+static TreeStatus
+prove_removal(SimWorker *worker, uint64_t *evidence)
+{
+	const TreeRecord *record = &worker->run->record;
+	TreeWalPosition proven = evidence_next(worker->run);
+	TreeRecord change = {
+		.tree = record->tree, .root = record->root, .removal_epoch = proven.epoch, .removal_lsn = proven.lsn};
+	TreeStatus status = tree_record_update(worker->client.tree, &change);
+
+	*evidence = proven.lsn;
+	if (status == TREE_OK)
+		tree_removal_proven(worker->tree, &proven);
+	return status;
+}
+
+/* The rows of some of the batch's entries are dead: chooses them, and begins to mark them.  Returns how many. */
+static int
+choose_dead(SimWorker *worker, const TreeBatch *batch, uint64_t evidence, uint32_t *ids, TreeDead *dead)
+{
+	SimRun *run = worker->run;
+	int count = 0;
+
+	for (int i = 0; i < batch->count && count < MARKS_MOST; i++)
+	{
+		uint32_t id = sim_id_of_tid(run, batch->entries[i].block, batch->entries[i].offset);
+		SimEntry *entry = &run->entries[id];
+
+		if (entry->inserting > 0 || entry->removing > 0 || entry->dead || scheduler_random(2) == 0)
+			continue;
+		ids[count] = id;
+		dead[count++] = (TreeDead){batch->entries[i].block, batch->entries[i].offset, batch->entries[i].cell};
+		worker->looks[id] = sim_history_begin(run, id, HISTORY_REMOVE);
+		entry->ops[worker->looks[id]].mark = entry->ops[worker->looks[id]].maybe = true;
+		entry->ops[worker->looks[id]].evidence = evidence;
+		entry->dead = entry->marked = true;
+	}
+	return count;
+}
+
+/* Marks entries as dead where a scan from a number on finds some first. */
+static void
+mark_dead(SimWorker *worker, uint64_t number)
+{
+	SimRun *run = worker->run;
+	TreeDead dead[MARKS_MOST];
+	uint32_t ids[MARKS_MOST];
+	const TreeBatch *batch;
+	TreeWalPosition wal;
+	TreeBound lower;
+	int count, marked = 0;
+	TreeStatus status;
+
+	keyspace_bound(run->space, &number, -1, &lower);
+	status = tree_scan_seek(worker->scan, TREE_FORWARD, &lower, NULL);
+	sim_maybe_stop(worker);
+	if (status == TREE_OK)
+		status = tree_scan_next(worker->scan, &batch);
+	if (status == TREE_OK)
+	{
+		wal = evidence_next(run);
+		count = choose_dead(worker, batch, wal.lsn, ids, dead);
+		status = tree_mark_dead(worker->tree, &batch->leaf, dead, count, &wal, &marked);
+		for (int i = 0; i < count; i++)
+			sim_history_end(run, ids[i], worker->looks[ids[i]]);
+	}
+	worker->client.stop = false;
+	sim_require_free(worker, "mark");
+	if (status != TREE_OK && status != TREE_END)
+		sim_settle(worker, status, "mark");
+}
+
+/* ---- removals ---- */
 
 static bool
 is_victim(void *argument, uint32_t block, uint16_t offset)
@@ -641,9 +750,17 @@ sim_heal(SimWorker *worker, uint64_t low, uint64_t high)
 	heal(worker, &lower, &upper);
 }
 
+static void
+begin_removal(SimWorker *worker, uint32_t id, uint64_t evidence)
+{
+	worker->victims[id] = 1;
+	worker->looks[id] = sim_history_begin(worker->run, id, HISTORY_REMOVE);
+	worker->run->entries[id].ops[worker->looks[id]].evidence = evidence;
+}
+
 /* Chooses entries that nobody inserts: a few, or with `merge` the most of a range. */
 static uint32_t
-choose_victims(SimWorker *worker)
+choose_victims(SimWorker *worker, uint64_t evidence)
 {
 	SimRun *run = worker->run;
 	uint32_t chosen = 0;
@@ -654,13 +771,12 @@ choose_victims(SimWorker *worker)
 	memset(worker->victims, 0, run->plan.entries);
 	for (uint32_t i = 0; i < count; i++)
 	{
-		uint32_t id = run->plan.merge ? run->by_rank[(from + i) % run->plan.entries] : random_id(run);
+		uint32_t id = run->plan.merge ? run->by_rank[(from + i) % run->plan.entries] : sim_random_id(run);
 
 		if (run->entries[id].inserting > 0 || run->entries[id].removing > 0)
 			continue;
-		worker->victims[id] = 1;
 		sim_row_ends(run, id);
-		worker->looks[id] = sim_history_begin(run, id, HISTORY_REMOVE);
+		begin_removal(worker, id, evidence);
 		chosen++;
 	}
 	return chosen;
@@ -702,8 +818,12 @@ remove_victims(SimWorker *worker, uint32_t chosen)
 				chosen == 1 && status == TREE_END && !sim_chains_are_lost(run) && !run->entries[id].marked;
 			op->was_there = counts.removed != 0;
 			run->entries[id].left = run->entries[id].left && status != TREE_END;
+			/* What was marked is gone. */
+			if (run->entries[id].dead && status == TREE_END)
+				run->entries[id].dead = run->entries[id].marked = false;
 		}
-	if (run->plan.merge && status == TREE_END)
+	/* What one has emptied another one may merge. */
+	if (run->plan.merge && status == TREE_END && (explorer_is_on() || scheduler_random(2) == 0))
 		merge(worker, vacuum);
 	tree_vacuum_close(vacuum);
 }
@@ -711,13 +831,34 @@ remove_victims(SimWorker *worker, uint32_t chosen)
 void
 sim_remove(SimWorker *worker, const uint32_t *ids, uint32_t count)
 {
+	uint64_t evidence = 0;
+
+	if (worker->run->plan.readers > 0 && prove_removal(worker, &evidence) != TREE_OK)
+		sim_fail(worker->run, "removal: %s", tree_detail(worker->client.tree));
 	memset(worker->victims, 0, worker->run->plan.entries);
 	for (uint32_t i = 0; i < count; i++)
-	{
-		worker->victims[ids[i]] = 1;
-		worker->looks[ids[i]] = sim_history_begin(worker->run, ids[i], HISTORY_REMOVE);
-	}
+		begin_removal(worker, ids[i], evidence);
 	remove_victims(worker, count);
+}
+
+static void
+remove_some(SimWorker *worker)
+{
+	uint64_t evidence;
+	TreeStatus status = prove_removal(worker, &evidence);
+
+	if (status == TREE_OK)
+		remove_victims(worker, choose_victims(worker, evidence));
+	else
+		sim_settle(worker, status, "evidence of a removal");
+}
+
+/* A walk that removes nothing, and so has nothing to prove. */
+static void
+walk_alone(SimWorker *worker)
+{
+	memset(worker->victims, 0, worker->run->plan.entries);
+	remove_victims(worker, 0);
 }
 
 /* The cache has room for trees as small as these: where the memory node may descend it often has lost what it had. */
@@ -750,7 +891,7 @@ operation(SimWorker *worker)
 	const SimRun *run = worker->run;
 	uint64_t choice = scheduler_random(100);
 	TreeDirection direction = scheduler_random(2) == 0 ? TREE_FORWARD : TREE_BACKWARD;
-	uint32_t id = random_id(run);
+	uint32_t id = sim_random_id(run);
 	uint64_t number = run->entries[id].key.number;
 
 	if (choice >= PART_INSERT && choice < PART_LOOKUP)
@@ -767,24 +908,33 @@ operation(SimWorker *worker)
 		sim_scan_all(worker, direction);
 	else if (run->plan.merge && scheduler_random(3) == 0)
 		heal(worker, NULL, NULL);
+	else if (run->plan.marks && scheduler_random(3) == 0)
+		mark_dead(worker, number);
+	else if (run->plan.merge && scheduler_random(3) == 0)
+		walk_alone(worker);
 	else
-		remove_victims(worker, choose_victims(worker));
+		remove_some(worker);
 }
 
 /* ---- workers ---- */
 
-void
-sim_worker_open(SimWorker *worker, SimRun *run, uint32_t slot)
+static void
+worker_open(SimWorker *worker, SimRun *run, uint32_t slot, bool reader)
 {
 	TreeStatus status;
 
-	*worker = (SimWorker){.run = run, .slot = slot, .coroutine = coroutine_current()};
-	sim_client_open(&worker->client, &run->cluster, slot, slot % run->plan.domains);
+	*worker = (SimWorker){.run = run, .slot = slot, .coroutine = coroutine_current(), .reader = reader};
+	if (reader)
+		sim_reader_open(&worker->client, &run->cluster, slot);
+	else
+		sim_client_open(&worker->client, &run->cluster, slot, slot % run->plan.domains);
 	worker->victims = calloc(run->plan.entries, 1);
 	worker->seen = calloc(run->plan.entries, 1);
 	worker->looks = calloc(run->plan.entries, sizeof(uint32_t));
 	worker->batch = calloc(1, sizeof(SimBatch));
-	REQUIRE(worker->victims != NULL && worker->seen != NULL && worker->looks != NULL && worker->batch != NULL,
+	worker->inserted = calloc(run->plan.entries, sizeof(uint64_t));
+	REQUIRE(worker->victims != NULL && worker->seen != NULL && worker->looks != NULL &&
+	            worker->batch != NULL && worker->inserted != NULL,
 	        "no memory");
 	worker->client.tree->far = true;
 	status = tree_open(worker->client.tree, run->record.tree, run->record.root, &run->space->format,
@@ -795,6 +945,18 @@ sim_worker_open(SimWorker *worker, SimRun *run, uint32_t slot)
 	status = tree_scan_open(worker->tree, &worker->scan);
 	REQUIRE(status == TREE_OK, "tree_scan_open: %s", tree_status_name(status));
 	worker->ready = true;
+}
+
+void
+sim_worker_open(SimWorker *worker, SimRun *run, uint32_t slot)
+{
+	worker_open(worker, run, slot, false);
+}
+
+void
+sim_reader_worker_open(SimWorker *worker, SimRun *run, uint32_t slot)
+{
+	worker_open(worker, run, slot, true);
 }
 
 void
@@ -813,6 +975,8 @@ sim_worker_leave(SimWorker *worker)
 {
 	TreeLeafCounts leaves;
 
+	if (worker->reader)
+		sim_reader_require_idle(worker);
 	tree_client_leaf_counts(worker->client.tree, &leaves);
 	worker->run->leaf_hits += leaves.hits;
 	tree_scan_close(worker->scan);
@@ -831,4 +995,5 @@ sim_worker_close(SimWorker *worker)
 	free(worker->seen);
 	free(worker->looks);
 	free(worker->batch);
+	free(worker->inserted);
 }

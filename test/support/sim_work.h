@@ -28,12 +28,15 @@ typedef struct SimPlan
 	uint32_t hot;      /* entries that most operations are about */
 	uint32_t operations;
 	uint32_t crashes;  /* lives that end before their time */
+	uint32_t readers;  /* clients of another instance, which only read */
 	uint32_t restarts; /* of a memory node */
 	uint32_t cuts;     /* partitions */
 	bool loses;        /* channels are lost otherwise than by SimulatorOptions.lose_one_in */
 	bool merge;
+	bool marks; /* entries are marked as dead */
 	bool stop;
-	bool unique; /* numbers may have one row only */
+	bool reader_stops; /* one of the readers does, for ever */
+	bool unique;       /* numbers may have one row only */
 	Techniques techniques;
 	SimulatorOptions simulator;
 } SimPlan;
@@ -50,6 +53,7 @@ typedef struct SimEntry
 	uint32_t removing;
 	uint32_t marking; /* the operation that marks it as dead, plus 1; 0: none does */
 	bool marked;      /* one has, perhaps: a removal may find it or not */
+	bool dead;        /* its mark is that of a row that has ended: none gets its place before a removal */
 	bool left;        /* of numbers that may have one row: it may be there, and has no row */
 } SimEntry;
 
@@ -61,13 +65,23 @@ typedef struct SimRun
 	struct UniqueKeys *unique; /* NULL unless plan.unique */
 	uint32_t *by_rank;
 	uint64_t moment;
+	uint64_t evidence; /* how far the WAL goes, for what is removed */
+	bool over;         /* nobody changes anything any more */
 	TreeRecord record;
 	SimCluster cluster;
 	TreeCounters counters;
 	uint64_t merged;
-	uint64_t healed;                         /* leaves */
-	uint64_t leaf_hits;                      /* of clients that were closed in order */
-	uint64_t reclaimed;                      /* bytes */
+	uint64_t healed;    /* leaves */
+	uint64_t leaf_hits; /* of clients that were closed in order */
+	uint64_t reclaimed; /* bytes */
+	struct
+	{
+		uint64_t reads;     /* scans of readers that were believed, */
+		uint64_t by_leaves; /* of them without a look at the record, */
+		uint64_t waits;     /* and behind a wait */
+		uint64_t lacked;    /* entries that were in the tree once, and that it told to be gone */
+		uint64_t refused;   /* changes that they have asked for */
+	} readers;
 	void (*again)(const struct SimRun *run); /* prints the command that repeats the run */
 } SimRun;
 
@@ -97,14 +111,19 @@ typedef struct SimWorker
 	uint8_t *seen;    /* by rank: what a scan has found */
 	uint32_t *looks;  /* by rank: its place in the entry's history */
 	SimBatch *batch;
+	bool reader;        /* it only reads: sim_readers.c */
+	uint64_t replayed;  /* ... up to this evidence */
+	uint32_t believed;  /* ... and knows that incarnation */
+	uint64_t *inserted; /* by rank: the insert that it must see, by its call; 0: none */
 } SimWorker;
 
 /* Makes entries and an empty history. The plan's numbers are drawn; `run->again` is kept. */
 extern void sim_run_plan(SimRun *run, const SimPlan *plan);
 extern void sim_run_free(SimRun *run);
 
-/* Opens client and tree; the coroutine's own. And closes them. */
+/* Opens client and tree; the coroutine's own; and one that only reads. And closes them. */
 extern void sim_worker_open(SimWorker *worker, SimRun *run, uint32_t slot);
+extern void sim_reader_worker_open(SimWorker *worker, SimRun *run, uint32_t slot);
 extern void sim_worker_close(SimWorker *worker);
 /* The first half of that: all but its connections, and memory. */
 extern void sim_worker_leave(SimWorker *worker);
@@ -122,6 +141,16 @@ extern void sim_row_ends(SimRun *run, uint32_t id);
 /* Looks at all entries with the numbers [low, high]; for one number that is a lookup. */
 extern void sim_scan_numbers(SimWorker *worker, uint64_t low, uint64_t high, TreeDirection direction);
 extern void sim_scan_all(SimWorker *worker, TreeDirection direction);
+/*
+ * Takes what a scan finds between bounds, which have the ranks [from, to): in order, each once.  What was found is in `seen`.  TREE_END: it
+ * is through.
+ */
+extern TreeStatus sim_scan_take(SimWorker *worker, uint32_t from, uint32_t to, const TreeBound *start,
+                                const TreeBound *stop, TreeDirection direction);
+/* The first rank whose number is not below. */
+extern uint32_t sim_rank_of_number(const SimRun *run, uint64_t number);
+/* An entry that most operations are about, or another one. */
+extern uint32_t sim_random_id(const SimRun *run);
 /* Removes entries that nobody inserts meanwhile, by VACUUM's walk; merges behind it if the plan says so. */
 extern void sim_remove(SimWorker *worker, const uint32_t *ids, uint32_t count);
 /*
@@ -136,6 +165,17 @@ extern void sim_mark(SimWorker *worker, uint32_t id);
 extern void sim_heal(SimWorker *worker, uint64_t low, uint64_t high);
 /* A coroutine's body: opens the worker, which has its run and slot, and does the plan's operations. */
 extern void sim_worker_body(void *argument);
+
+/* The same of a worker that only reads; it goes on until the run is over, through all lives of the others. */
+extern void sim_reader_body(void *argument);
+/*
+ * A reader looks at all entries with these numbers, by one scan; or at all that there are.  The run fails if it lacks one and the tree does
+ * not tell it so.
+ */
+extern void sim_reader_scan_numbers(SimWorker *reader, uint64_t low, uint64_t high, TreeDirection direction);
+extern void sim_reader_scan_all(SimWorker *reader, TreeDirection direction);
+/* The run fails if the reader has changed anything. */
+extern void sim_reader_require_idle(const SimWorker *reader);
 
 /* Makes the tree and the plan's first entries; the calling coroutine's own, and at the end all is closed. */
 extern void sim_make_tree(SimRun *run);

@@ -219,7 +219,7 @@ insert_move_right(Insertion *in)
 		status = insert_downlink(in, left, separator, right);
 	else if (in->path.parents[1] != 0)
 		cache_drop(tree, in->path.parents[1]);
-	if (status == TREE_OK && !walk_goes_on(&in->walk, right))
+	if (status == TREE_OK && !walk_goes_on(&in->walk, right, 0))
 		return insert_astray(in);
 	in->path.pointer = right;
 	in->path.fences_known = false;
@@ -303,7 +303,7 @@ insert_attempt(Insertion *in, bool fresh)
 		status = insert_cell_make(in);
 	in->walk.steps = 0;
 	if (status == TREE_OK)
-		(void) walk_goes_on(&in->walk, in->path.pointer);
+		(void) walk_goes_on(&in->walk, in->path.pointer, 0);
 	for (int steps = 0; status == TREE_OK && steps < RIGHT_MOVES_MAX; steps++)
 	{
 		InsertPlace place;

@@ -257,7 +257,7 @@ vacuum_pass(TreeVacuum *vacuum, const VacuumLeaf *leaf, TreeVacuumCounts *counts
 		empty_ranges_add(g, &vacuum->empty, leaf->image);
 	vacuum->leaves++;
 	vacuum->entries += leaf->live;
-	if (!walk_goes_on(&vacuum->walk, vacuum->next))
+	if (!walk_goes_on(&vacuum->walk, vacuum->next, 0))
 		return access_ring(vacuum->tree, vacuum->next);
 	vacuum->next = leaf->image[HEADER_RIGHT];
 	node_get_fence(g, leaf->image, true, vacuum->low);

@@ -114,7 +114,7 @@ level_compare(Compare *compare, uint64_t leftmost, uint32_t level, uint64_t *bel
 
 		if (client_should_stop(compare->tree->client))
 			return client_fail(compare->tree->client, TREE_STOPPED, "stopped between two nodes");
-		if (!walk_goes_on(&walk, pointer))
+		if (!walk_goes_on(&walk, pointer, 0))
 			return access_ring(compare->tree, pointer);
 		status = node_compare(compare, pointer, level);
 		if (status != TREE_OK)

@@ -710,7 +710,9 @@ leaf_consume(TreeScan *scan, bool last)
 	assert(last || scan->far_inside || !separator_infinite(scan->want));
 	scan->ended =
 		last || scan->far_inside || (scan->taking && separator_equal(g, scan->want, scan->taken_end));
-	return walk_goes_on(&scan->walk, scan->pointer) ? TREE_OK : access_ring(scan->tree, scan->pointer);
+	return walk_goes_on(&scan->walk, scan->pointer, scan->leaf[HEADER_GENERATION])
+	           ? TREE_OK
+	           : access_ring(scan->tree, scan->pointer);
 }
 
 /* ---- the calls ---- */

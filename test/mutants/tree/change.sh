@@ -67,7 +67,7 @@ mutate insert_goes_astray_on_and_on test_damage insert_astray \
 mutate incomplete_splits_not_completed test_tree_faults insert_move_right \
 	's/if \(in->path.fresh\)/if (false)/'
 mutate insert_goes_round_and_round test_damage insert_move_right \
-	's/if \(status == TREE_OK && !walk_goes_on\(&in->walk, right\)\)/if (false)/'
+	's/if \(status == TREE_OK && !walk_goes_on\(&in->walk, right, 0\)\)/if (false)/'
 mutate moved_fences_are_damage test_tree_faults insert_attempt \
 	's/\tin->outrun = true;\n\treturn TREE_RETRY;/\treturn insert_astray(in);/'
 mutate outrun_insert_has_its_time_only test_tree_faults insert_outrun \
@@ -254,7 +254,7 @@ mutate cell_live_before_it_is_whole test_cell_writes cells_write_ops \
 	's/ops\[1\] = ops\[0\];(.*)ops\[0\]\.length -= 8;/ops[1] = ops[0];$1ops[1].length = 8;/s; s/ops\[0\]\.offset \+= 8;\n\tops\[0\]\.buffer = node \+ word \+ 1;//'
 mutate new_leaves_of_a_lost_wave_stay test_lost_space leaf_ends \
 	's/leaf->siblings > 0 && leaf->status == TREE_RETRY &&/false \&\&/'
-mutate merged_nodes_do_not_say_so test_reader merge_alone \
+mutate merged_nodes_do_not_say_so 'test_reader sim_explore=reader-merge-insert' merge_alone \
 	's/disowned = nodes_disown\(merge\)/disowned = ((void) nodes_disown, TREE_OK)/'
 mutate merged_leaf_says_nothing_of_what_is_gone test_reader run_write \
 	's/\t\tleaf_raise_dead\(node, run->dead\.epoch, run->dead\.lsn\);/\t\t;/'

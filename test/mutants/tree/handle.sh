@@ -23,7 +23,7 @@ mutate too_many_memory_nodes test_many_nodes open.c:options_valid \
 mutate copy_not_repaired test_replicas node_settle \
 	's/if \(compare->repair\)/if (false)/'
 mutate replicas_in_a_ring test_replicas level_compare \
-	's/if \(!walk_goes_on\(&walk, pointer\)\)/if (false \&\& !walk_goes_on(\&walk, pointer))/'
+	's/if \(!walk_goes_on\(&walk, pointer, 0\)\)/if (false \&\& !walk_goes_on(\&walk, pointer, 0))/'
 mutate doubt_ended_by_looking test_replicas tree_replicas_compare \
 	's/if \(status == TREE_OK && repair\)/if (status == TREE_OK)/'
 mutate images_outlive_their_incarnation test_leaf_writes tree_shared_reset \

@@ -162,3 +162,5 @@ mutate keys_of_the_next_leaf_taken_in test_scan_wave tree_scan_reaches \
 	's/return search_far_fence\(scan->tree, bound, fence, forward\) < 0;/return true;/'
 mutate keys_one_by_one test_scan_wave tree_scan_reaches \
 	's/return search_far_fence\(scan->tree, bound, fence, forward\) < 0;/return false;/'
+mutate node_that_is_used_again_taken_for_a_circle test_reader leaf_consume \
+	's/scan->pointer, scan->leaf\[HEADER_GENERATION\]\)/scan->pointer, 0)/'

@@ -130,7 +130,7 @@ mutate freed_units_of_all_trees test_freed find_locked \
 	's/0x9e3779b97f4a7c15ull \+ part\)/0x9e3779b97f4a7c15ull + 0 * part)/'
 mutate freed_count_stays test_freed unit_set \
 	's/at->freed_count\[kind\] \+= \(uint64_t\) count - before;/at->freed_count[kind] += count > before;/'
-mutate cached_is_not_forgotten test_reader state_table.c:forget_cached \
+mutate cached_is_not_forgotten 'test_reader sim_explore=reader-death' state_table.c:forget_cached \
 	's/\t__atomic_store_n\(&state->first_epoch, epoch, __ATOMIC_RELAXED\);\n//'
 mutate halves_cached_is_not_forgotten test_replicas state_replicas_read \
 	's/\t\tforget_cached\(table, state\);\n//'
