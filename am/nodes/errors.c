@@ -33,6 +33,8 @@ typedef struct AwayReport
 	const char *hint;
 } AwayReport;
 
+static const char full_of_clients_hint[] =
+"The memory node serves as many clients as it can, or as many of standbys: raise its \"channels\"; its log says more.";
 static const char look_hint[] = "See the server's log and the view \"sherman_stat_memory_nodes\".";
 
 /* What an attempt to attach can end with, where there is more to say than that. */
@@ -45,8 +47,7 @@ static const AwayReport away_reports[] =
 	{FABRIC_PROTOCOL, ERRCODE_PROTOCOL_VIOLATION, "Server and memory node must be of the same version."},
 	{FABRIC_NOT_SUPPORTED, ERRCODE_FEATURE_NOT_SUPPORTED,
 	"The library has no such transport, or the memory node does not offer it."},
-	{FABRIC_NO_MEMORY, ERRCODE_TOO_MANY_CONNECTIONS,
-	"The memory node serves as many clients as it can; see its log."},
+	{FABRIC_NO_MEMORY, ERRCODE_TOO_MANY_CONNECTIONS, full_of_clients_hint},
 	{FABRIC_DRAINING, ERRCODE_CONNECTION_FAILURE, "The memory node is shutting down."},
 };
 
@@ -261,6 +262,22 @@ void
 sherman_report(int elevel, TreeStatus status, const char *detail, Relation index)
 {
 	const StatusReport *report = find_report(status);
+/*
+ * Whether a memory node has refused to let this session in, for it has no room for one more.
+ */
+static bool
+refused_for_room(void)
+{
+	FabricStatus status;
+
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (sherman_connection_failure(i, &status)[0] != '\0' && status == FABRIC_NO_MEMORY)
+			return true;
+	}
+	return false;
+}
+
 	const char *hint;
 	char	   *subject;
 	char	   *name;
@@ -300,6 +317,8 @@ sherman_report(int elevel, TreeStatus status, const char *detail, Relation index
 	else
 		ereport(elevel,
 				(errcode(report->code),
+	if (status == TREE_UNREACHABLE && refused_for_room())
+		hint = full_of_clients_hint;
 				 errmsg(report->message, subject),
 				 detail_by_reader(sees, text, plain),
 				 hint == NULL || (hint == reindex_hint && name == NULL) ? 0 :

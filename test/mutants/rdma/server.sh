@@ -35,7 +35,11 @@ mutate parked_chain_in_lost_memory test_tcp chains_continue \
 mutate redo_slot_inherited conformance channel_grant \
 	's/memset\(memory->nodes \+ redo_offset\(i\), 0, FABRIC_REDO_BYTES\);//'
 mutate channels_for_the_greedy test_crowd channel_grant \
-	's/!tenant_may_have_channel\(server, connection->tenant\)/false/'
+	's/!tenant_may_have_channel\(server, connection->tenant, connection->reader\)/false/'
+mutate last_channels_for_readers test_crowd channels_left_by \
+	's/return reader \? .*? : 0;/return 0 * sure * reader;/'
+mutate readers_not_told_that_the_rest_is_not_theirs test_crowd reply_flags \
+	's/flags \|= CONTROL_READERS_FULL;/flags |= 0;/'
 mutate parked_chain_goes_on test_tcp channel_kill \
 	's/connection->chain->drop\(server, connection\);/(void) 0;/'
 mutate stage_of_another_write test_tcp finish_staged_write \
