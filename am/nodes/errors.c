@@ -81,6 +81,13 @@ static const StatusReport status_reports[] =
 	{TREE_INVALID, ERRCODE_INTERNAL_ERROR, "invalid call to the tree of %s", NULL},
 };
 
+/* In place of TREE_TIMED_OUT's of a standby's session, which cannot lock what it reads. */
+static const StatusReport torn_report =
+{
+	TREE_TIMED_OUT, ERRCODE_T_R_SERIALIZATION_FAILURE, "could not read a node of %s whole in time",
+	"Run the transaction again. If that does not help have the primary read all of the index: sherman_check() does."
+};
+
 /* In place of TREE_MEMORY_FULL's where there is room, but not for us. */
 static const StatusReport quota_report =
 {
@@ -173,6 +180,8 @@ find_report(TreeStatus status)
 {
 	TreeClient *client = status == TREE_MEMORY_FULL ? sherman_client_if_ready() : NULL;
 
+	if (status == TREE_TIMED_OUT && sherman_connection_is_reader())
+		return &torn_report;
 	if (client != NULL && tree_full_by(client) == TREE_FULL_QUOTA)
 		return &quota_report;
 	if (client != NULL && tree_full_by(client) == TREE_FULL_HOST)
@@ -254,15 +263,6 @@ report_interrupt(void)
 }
 
 /*
- * Reports a status of the tree at elevel. `detail` is one line for the reader (tree_detail(), or NULL), `index` the
- * index in use, or NULL. Does not return if elevel >= ERROR. A status that follows from a cancel, a termination or the
- * postmaster's end is reported as what it is. No node may be locked and no chain indeterminate.
- */
-void
-sherman_report(int elevel, TreeStatus status, const char *detail, Relation index)
-{
-	const StatusReport *report = find_report(status);
-/*
  * Whether a memory node has refused to let this session in, for it has no room for one more.
  */
 static bool
@@ -278,6 +278,15 @@ refused_for_room(void)
 	return false;
 }
 
+/*
+ * Reports a status of the tree at elevel. `detail` is one line for the reader (tree_detail(), or NULL), `index` the
+ * index in use, or NULL. Does not return if elevel >= ERROR. A status that follows from a cancel, a termination or the
+ * postmaster's end is reported as what it is. No node may be locked and no chain indeterminate.
+ */
+void
+sherman_report(int elevel, TreeStatus status, const char *detail, Relation index)
+{
+	const StatusReport *report = find_report(status);
 	const char *hint;
 	char	   *subject;
 	char	   *name;
@@ -308,6 +317,8 @@ refused_for_room(void)
 		sees = reader_sees_addresses();
 	}
 	hint = report == NULL ? NULL : report->hint == full_hint ? what_if_full() : report->hint;
+	if (status == TREE_UNREACHABLE && refused_for_room())
+		hint = full_of_clients_hint;
 	name = index != NULL ? pstrdup(RelationGetRelationName(index)) : NULL;
 	subject = name != NULL ? psprintf("index \"%s\"", name) : pstrdup("a sherman index");
 	if (report == NULL)
@@ -317,8 +328,6 @@ refused_for_room(void)
 	else
 		ereport(elevel,
 				(errcode(report->code),
-	if (status == TREE_UNREACHABLE && refused_for_room())
-		hint = full_of_clients_hint;
 				 errmsg(report->message, subject),
 				 detail_by_reader(sees, text, plain),
 				 hint == NULL || (hint == reindex_hint && name == NULL) ? 0 :
