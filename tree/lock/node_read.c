@@ -107,8 +107,7 @@ image_judge(const Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t 
 static bool
 position_may_be_old(Tree *tree, uint64_t pointer, const uint64_t *image)
 {
-	return tree->client->options.reader && node_level(image) == 0 &&
-	       (node_flags(image) & NODE_SUM_VALID) == 0 &&
+	return node_level(image) == 0 && (node_flags(image) & NODE_SUM_VALID) == 0 &&
 	       (access_capabilities(tree->client, tree_place(tree, pointer_memory_node(pointer)))->flags &
 	        FABRIC_CAP_OPERATION_ATOMIC) == 0;
 }
@@ -136,6 +135,8 @@ positions_read_again(Tree *tree, const uint64_t *pointers, int count, uint64_t *
 	FabricOp ops[FABRIC_MAX_CHAIN];
 	int places[FABRIC_MAX_CHAIN];
 
+	if (!tree->client->options.reader)
+		return TREE_OK;
 	for (int next = 0, n = 0; next < count || n > 0; n = 0)
 	{
 		TreeStatus status;
