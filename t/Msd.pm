@@ -46,7 +46,8 @@ sub configuration
 	return "sherman.key_file = '$keys'\n";
 }
 
-# new(name, size => MB, transport => 'shm' | 'tcp' | 'tls'): started, and serving. 'tcp' is without a key, 'tls' with one.
+# new(name, size => MB, transport => 'shm' | 'tcp' | 'tls' | 'verbs'): started, and serving. 'tcp' is without a key, 'tls' with one; 'verbs', with one, is
+# over the device $SHERMAN_TEST_VERBS, at its address $SHERMAN_TEST_VERBS_HOST (test/rdma/standby).
 sub new
 {
 	my ($class, $name, %options) = @_;
@@ -75,6 +76,7 @@ sub address
 {
 	my $self = shift;
 
+	return "verbs:$ENV{SHERMAN_TEST_VERBS_HOST}:$self->{port}" if $self->{transport} eq 'verbs';
 	return $self->{transport} eq 'shm' ? "shm:$self->{socket}" : "tcp:127.0.0.1:$self->{port}";
 }
 
@@ -82,7 +84,7 @@ sub scheme
 {
 	my $self = shift;
 
-	return $self->{transport} eq 'shm' ? 'shm' : 'tcp';
+	return $self->{transport} eq 'tls' ? 'tcp' : $self->{transport};
 }
 
 # The flags that say where to listen.
@@ -92,6 +94,8 @@ sub listen_flags
 
 	configuration();
 	return () if $self->{transport} eq 'shm';
+	return ('--listen', "$ENV{SHERMAN_TEST_VERBS_HOST}:$self->{port}", '--keys', $self->{keys} // $keys, '--verbs', $ENV{SHERMAN_TEST_VERBS})
+	  if $self->{transport} eq 'verbs';
 	return ('--listen', "127.0.0.1:$self->{port}", $self->{transport} eq 'tls' ? ('--keys', $self->{keys} // $keys) : '--insecure-loopback');
 }
 

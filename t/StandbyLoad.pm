@@ -72,10 +72,10 @@ sub pgbench
 	return \%run;
 }
 
-# Rows come, go, change and are moved, entries are marked as dead, old versions pile up, and VACUUM removes what is dead.
+# Rows come, go, change and are moved, entries are marked as dead, old versions pile up, and VACUUM removes what is dead. So many clients do it.
 sub start_changes
 {
-	my ($primary, $seconds) = @_;
+	my ($primary, $seconds, $clients) = @_;
 
 	return (
 		pgbench($primary, 'changes', q{
@@ -89,7 +89,7 @@ sub start_changes
 			UPDATE rows SET part = (part + 1) % 10 WHERE id = :a + 600;
 			UPDATE rows SET id = id + 1 WHERE id = :a + 700;
 			SELECT count(*) FROM rows WHERE id BETWEEN :a AND :a + 50;
-		}, 2, $seconds),
+		}, $clients // 2, $seconds),
 		pgbench($primary, 'vacuum', "VACUUM (TRUNCATE off) rows;\n\\sleep 300 ms\n", 1, $seconds));
 }
 

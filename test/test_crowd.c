@@ -361,6 +361,74 @@ test_greedy_tenant(void **state)
 	witness_expect(&node.witness, 3);
 }
 
+/* A file with the key of the tenant that the witness is not of. */
+static void
+write_foreign_key(const char *path)
+{
+	int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	assert_true(file >= 0);
+	assert_true(dprintf(file, "%s ", node.foreign_key.tenant) > 0);
+	for (uint32_t i = 0; i < FABRIC_KEY_BYTES; i++)
+		assert_true(dprintf(file, "%02x", node.foreign_key.key[i]) == 2);
+	close(file);
+}
+
+/* A reader of the cluster is refused, and told why. */
+static void
+expect_readers_full(const char *key_file)
+{
+	const FabricOptions options = {
+		.cluster = {ENEMY, ~(uint64_t) ENEMY}, .reader = true, .key_file = key_file};
+	FabricEndpoint *endpoint;
+	Fabric *fabric;
+
+	assert_int_equal(fabric_open(&options, &fabric), FABRIC_OK);
+	assert_int_equal(fabric_connect(fabric, node.process.network_address, &endpoint), FABRIC_NO_MEMORY);
+	assert_non_null(strstr(fabric_detail(fabric), "\"channels\" is not for standbys"));
+	fabric_close(fabric);
+	hostile_node_expect_log(&node, "those that are left are for the server whose indexes it reads");
+}
+
+/* Readers take all channels that they can get: the instance that they read has some left, and gets back what they give up. */
+static void
+test_greedy_readers(void **state)
+{
+	const FabricOptions options = {
+		.operation_timeout_ms = PATIENCE_MS, .connect_timeout_ms = PATIENCE_MS, .reader = true};
+	const char *address = node.process.network_address;
+	TestChannel readers[HOSTILE_CHANNELS], owner, last;
+	char path[256];
+	const char *key_file = node.keyed ? path : NULL;
+	uint32_t incarnation;
+	uint32_t count = 0;
+
+	snprintf(path, sizeof(path), "%s/foreign", node.process.directory);
+	if (node.keyed)
+		write_foreign_key(path);
+	channel_defaults(key_file, NULL);
+	incarnation = cluster_attach(address, ENEMY);
+	while (count < HOSTILE_CHANNELS &&
+	       channel_try_open(&readers[count], address, ENEMY, 0, &options) == FABRIC_OK)
+		count++;
+	print_message("%u readers\n", count);
+	assert_in_range(count, 2, HOSTILE_CHANNELS - 2);
+	expect_readers_full(key_file);
+	channel_open(&owner, address, ENEMY, incarnation);
+	/* One that resets its channel gives up what is not for readers any more. */
+	assert_int_equal(fabric_reset(readers[0].endpoint), FABRIC_NO_MEMORY);
+	channel_open(&last, address, ENEMY, incarnation);
+	channel_close(&last);
+	channel_close(&readers[0]);
+	channel_close(&readers[1]);
+	assert_int_equal(channel_try_open(&readers[1], address, ENEMY, 0, &options), FABRIC_OK);
+	while (--count > 0)
+		channel_close(&readers[count]);
+	channel_close(&owner);
+	unlink(path);
+	witness_expect(&node.witness, 3);
+}
+
 #define KEYED(function) HOSTILE_KEYED(function, &node)
 #define OPEN(function) HOSTILE_OPEN(function, &node)
 
@@ -371,7 +439,7 @@ main(void)
 		KEYED(test_half_open_connections), OPEN(test_half_open_connections), KEYED(test_failed_handshakes),
 		KEYED(test_refused_requests),      OPEN(test_refused_requests),      KEYED(test_byte_by_byte),
 		OPEN(test_byte_by_byte),           KEYED(test_slow_reader),          OPEN(test_slow_reader),
-		KEYED(test_greedy_tenant),
+		KEYED(test_greedy_tenant),         KEYED(test_greedy_readers),       OPEN(test_greedy_readers),
 	};
 	struct rlimit limit;
 

@@ -7,6 +7,10 @@
 #include <stdlib.h>
 
 #include "support/tree_fixture.h"
+#include "rdma/base/transport.h"
+#include "rdma/fault.h"
+#include "tree/descent/descent.h"
+#include "tree/lock/lock.h"
 #include "tree/scan/scan.h"
 #include "tree/shared/state.h"
 
@@ -45,9 +49,9 @@ pair_close(Pair *pair)
 	tree_close(pair->mine);
 }
 
-/* Whether a lookup of the number finds an entry. */
-static bool
-finds(Tree *tree, uint64_t number)
+/* A lookup of the number: TREE_END if there is none. */
+static TreeStatus
+look_for(Tree *tree, uint64_t number)
 {
 	TreeKey key = number_key(number, 0);
 	TreeBound low, high;
@@ -62,8 +66,17 @@ finds(Tree *tree, uint64_t number)
 	require_ok(tree_scan_open(tree, &scan));
 	require_ok(tree_scan_seek(scan, TREE_FORWARD, &low, &high));
 	status = tree_scan_next(scan, &batch);
-	assert_true(status == TREE_OK || status == TREE_END);
 	tree_scan_close(scan);
+	return status;
+}
+
+/* Whether it finds an entry. */
+static bool
+finds(Tree *tree, uint64_t number)
+{
+	TreeStatus status = look_for(tree, number);
+
+	assert_true(status == TREE_OK || status == TREE_END);
 	return status == TREE_OK;
 }
 
@@ -563,6 +576,218 @@ test_forgets(void **state)
 	pair_close(&pair);
 }
 
+/* ---- torn READs ---- */
+
+/* Leaves that a scan reads ahead together. */
+#define FEW_ENTRIES 150u
+#define TORN_ROUNDS 300u
+
+/* Between two lines, or words, of the reader's READs something happens once. */
+static struct
+{
+	FabricTransport transport;
+	const FabricTransport *below;
+	uint32_t countdown; /* READs until then; 0: never */
+	Tree *mine;
+	uint64_t number; /* which is added then, by a row of this position; or which the owner looks for */
+	TreeWalPosition position;
+	bool looks;
+} torn;
+
+static FabricStatus
+execute_and_change(FabricEndpoint *endpoint, FabricOp *ops, int count)
+{
+	FabricStatus status = torn.below->execute(endpoint, ops, count);
+	TreeKey key = number_key(torn.number, (uint32_t) torn.number);
+	bool hit;
+
+	if (torn.countdown == 0 || --torn.countdown > 0)
+		return status;
+	if (torn.looks)
+		assert_true(finds(torn.mine, torn.number));
+	else
+		require_ok(tree_insert(torn.mine, &key, &torn.position, &hit));
+	return status;
+}
+
+/* From now on READs of the reader are torn, between lines or between words; then the owner, whose are as well, writes sums. */
+static void
+tearing_begin(bool words)
+{
+	const FabricFaultPlan plan = {.seed = 3, .tear_reads = true, .tear_words = words};
+	FabricEndpoint *endpoint = reader->endpoints[0];
+
+	torn.below = endpoint->transport;
+	torn.transport = *torn.below;
+	torn.transport.execute = execute_and_change;
+	torn.countdown = 0;
+	torn.looks = false;
+	endpoint->transport = &torn.transport;
+	assert_int_equal(fabric_fault_set(endpoint, &plan), FABRIC_OK);
+	if (words)
+		assert_int_equal(fabric_fault_set(client.endpoints[0], &plan), FABRIC_OK);
+}
+
+static void
+tearing_end(void)
+{
+	FabricEndpoint *endpoint = reader->endpoints[0];
+
+	assert_int_equal(fabric_fault_set(client.endpoints[0], NULL), FABRIC_OK);
+	assert_int_equal(fabric_fault_set(endpoint, NULL), FABRIC_OK);
+	endpoint->transport = torn.below;
+}
+
+/* A tree with few entries, and the reader's handle of it. */
+static void
+few_open(Pair *pair)
+{
+	pair->mine = new_tree(&narrow, &pair->record);
+	for (uint32_t i = 0; i < FEW_ENTRIES; i++)
+	{
+		TreeKey key = number_key(2 * TORN_ROUNDS * i, 2 * TORN_ROUNDS * i);
+
+		must_insert(pair->mine, &key, false);
+	}
+	pair->theirs = open_tree(reader, &pair->record);
+	torn.mine = pair->mine;
+}
+
+/* The number of this round is added somewhere in the next READs of so many leaves, by a row that is younger than all before. */
+static void
+add_between(const Pair *pair, uint32_t round, uint32_t leaves, uint32_t piece)
+{
+	torn.number = 2 * TORN_ROUNDS * (uint64_t) (round * 7 % FEW_ENTRIES) + round + 1;
+	torn.position = (TreeWalPosition){.epoch = wal.epoch, .lsn = wal.lsn + ((uint64_t) (round + 1) << 22)};
+	torn.countdown = 1 + round * 5 % (leaves * pair->theirs->geometry.leaf_bytes / piece);
+	tree_seen_forget(pair->theirs);
+}
+
+/* Who has got the entry has got its row's position, too. */
+static void
+judge_seen(const Pair *pair, bool found, uint32_t *counts)
+{
+	TreeSeen seen;
+
+	torn.countdown = 0;
+	tree_seen(pair->theirs, &seen);
+	assert_true(!found || (seen.added.epoch == wal.epoch && seen.added.lsn >= torn.position.lsn));
+	counts[found ? 1 : 0]++;
+}
+
+/*
+ * Of a leaf that others change just then the reader never gets an entry and a position of the WAL that is older than its row's: not by
+ * lookups, and not by leaves that it reads ahead.
+ */
+static void
+expect_positions(bool words)
+{
+	const uint32_t piece = words ? 8 : LINE_BYTES;
+	uint32_t alone[2] = {0, 0}, ahead[2] = {0, 0};
+	Pair pair;
+
+	tearing_begin(words);
+	few_open(&pair);
+	for (uint32_t round = 0; round < TORN_ROUNDS; round += 2)
+	{
+		uint64_t before;
+
+		add_between(&pair, round, 1, piece);
+		judge_seen(&pair, finds(pair.theirs, torn.number), alone);
+		before = test_tree_entries(pair.mine);
+		add_between(&pair, round + 1, 8, piece);
+		judge_seen(&pair, test_tree_entries(pair.theirs) > before, ahead);
+	}
+	print_message("alone %u of %u, ahead %u of %u\n", alone[1], alone[0] + alone[1], ahead[1],
+	              ahead[0] + ahead[1]);
+	for (int i = 0; i < 2; i++)
+		assert_true(alone[i] > 10 && ahead[i] > 10);
+	assert_int_equal(test_tree_entries(pair.theirs), test_tree_entries(pair.mine));
+	pair_close(&pair);
+	tearing_end();
+}
+
+static void
+test_positions_of_torn_lines(void **state)
+{
+	(void) state;
+	expect_positions(false);
+}
+
+static void
+test_positions_of_torn_words(void **state)
+{
+	(void) state;
+	expect_positions(true);
+}
+
+/* Writes the word of a leaf's sum, as a writer that died behind it leaves it. */
+static void
+spoil_sum(Tree *tree, uint64_t number)
+{
+	TreeKey key = number_key(number, (uint32_t) number);
+	uint64_t leaf[NODE_MAX_BYTES / 8];
+	TreeBound bound;
+	Path path;
+	FabricOp op;
+
+	bound_of_key(&tree->geometry, &key, &bound);
+	require_ok(search_descend(tree, &bound, 0, true, &path));
+	require_ok(access_read_node(tree, path.pointer, 0, leaf));
+	leaf[HEADER_SUM]++;
+	op = node_op(path.pointer, 8, leaf + HEADER_SUM);
+	op.opcode = FABRIC_WRITE;
+	op.offset += HEADER_SUM * 8;
+	require_ok(access_execute(tree, pointer_memory_node(path.pointer), &op, 1));
+}
+
+/* The reader waits for the leaf for as long as it may, and no error says that the tree is damaged; when the owner has read it it goes on. */
+static void
+expect_wait_for_owner(Pair *pair)
+{
+	uint32_t patience = reader->tree->options.operation_timeout_ms;
+
+	reader->tree->options.operation_timeout_ms = 30;
+	assert_int_equal(look_for(pair->theirs, 0), TREE_TIMED_OUT);
+	reader->tree->options.operation_timeout_ms = patience;
+	torn.looks = true;
+	torn.number = 0;
+	/* More READs than there are tries, were no time left. */
+	torn.countdown = 2 * DESCENT_ATTEMPTS * READ_ATTEMPTS * pair->theirs->geometry.leaf_bytes / 8;
+	assert_true(finds(pair->theirs, 0));
+	assert_int_equal(torn.countdown, 0);
+	assert_int_equal(test_tree_entries(pair->mine), FEW_ENTRIES);
+	assert_int_equal(test_tree_entries(pair->theirs), FEW_ENTRIES);
+}
+
+/* A leaf's sum is not its own, as its writer has died; or leaves have none, as they are of a time when nothing was torn. */
+static void
+test_sums_that_do_not_fit(void **state)
+{
+	for (int missing = 0; missing < 2; missing++)
+	{
+		Pair pair;
+
+		(void) state;
+		if (!missing)
+			tearing_begin(true);
+		few_open(&pair);
+		if (!missing)
+			spoil_sum(pair.mine, 0);
+		else
+		{
+			pair_close(&pair);
+			tearing_begin(true);
+			pair.mine = open_tree(&client, &pair.record);
+			pair.theirs = open_tree(reader, &pair.record);
+			torn.mine = pair.mine;
+		}
+		expect_wait_for_owner(&pair);
+		pair_close(&pair);
+		tearing_end();
+	}
+}
+
 static int
 start(void **state)
 {
@@ -595,6 +820,9 @@ main(void)
 		cmocka_unit_test(test_merged_by_another),
 		cmocka_unit_test(test_void_marks_stay_void),
 		cmocka_unit_test(test_forgets),
+		cmocka_unit_test(test_positions_of_torn_lines),
+		cmocka_unit_test(test_positions_of_torn_words),
+		cmocka_unit_test(test_sums_that_do_not_fit),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

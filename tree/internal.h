@@ -204,6 +204,7 @@ struct Tree
 	uint64_t inserted;      /* pointer of the leaf that the last insert put its entry into */
 	TreeWalPosition proven; /* tree_removal_proven(); the geometry refers to it */
 	TreeSeen seen;          /* a reader's; node_read.c */
+	bool torn;              /* a reader has met a node that stays torn, since the last descent began */
 	TreeFullHook full_hook; /* full_leaf.c; NULL = none */
 	void *full_argument;
 	bool full_always;

@@ -33,6 +33,8 @@ typedef struct AwayReport
 	const char *hint;
 } AwayReport;
 
+static const char full_of_clients_hint[] =
+"The memory node serves as many clients as it can, or as many of standbys: raise its \"channels\"; its log says more.";
 static const char look_hint[] = "See the server's log and the view \"sherman_stat_memory_nodes\".";
 
 /* What an attempt to attach can end with, where there is more to say than that. */
@@ -45,8 +47,7 @@ static const AwayReport away_reports[] =
 	{FABRIC_PROTOCOL, ERRCODE_PROTOCOL_VIOLATION, "Server and memory node must be of the same version."},
 	{FABRIC_NOT_SUPPORTED, ERRCODE_FEATURE_NOT_SUPPORTED,
 	"The library has no such transport, or the memory node does not offer it."},
-	{FABRIC_NO_MEMORY, ERRCODE_TOO_MANY_CONNECTIONS,
-	"The memory node serves as many clients as it can; see its log."},
+	{FABRIC_NO_MEMORY, ERRCODE_TOO_MANY_CONNECTIONS, full_of_clients_hint},
 	{FABRIC_DRAINING, ERRCODE_CONNECTION_FAILURE, "The memory node is shutting down."},
 };
 
@@ -78,6 +79,13 @@ static const StatusReport status_reports[] =
 	{TREE_TIMED_OUT, ERRCODE_LOCK_NOT_AVAILABLE, "could not lock a node of %s in time",
 	"See \"sherman.operation_timeout\"."},
 	{TREE_INVALID, ERRCODE_INTERNAL_ERROR, "invalid call to the tree of %s", NULL},
+};
+
+/* In place of TREE_TIMED_OUT's of a standby's session, which cannot lock what it reads. */
+static const StatusReport torn_report =
+{
+	TREE_TIMED_OUT, ERRCODE_T_R_SERIALIZATION_FAILURE, "could not read a node of %s whole in time",
+	"Run the transaction again. If that does not help have the primary read all of the index: sherman_check() does."
 };
 
 /* In place of TREE_MEMORY_FULL's where there is room, but not for us. */
@@ -172,6 +180,8 @@ find_report(TreeStatus status)
 {
 	TreeClient *client = status == TREE_MEMORY_FULL ? sherman_client_if_ready() : NULL;
 
+	if (status == TREE_TIMED_OUT && sherman_connection_is_reader())
+		return &torn_report;
 	if (client != NULL && tree_full_by(client) == TREE_FULL_QUOTA)
 		return &quota_report;
 	if (client != NULL && tree_full_by(client) == TREE_FULL_HOST)
@@ -253,6 +263,22 @@ report_interrupt(void)
 }
 
 /*
+ * Whether a memory node has refused to let this session in, for it has no room for one more.
+ */
+static bool
+refused_for_room(void)
+{
+	FabricStatus status;
+
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (sherman_connection_failure(i, &status)[0] != '\0' && status == FABRIC_NO_MEMORY)
+			return true;
+	}
+	return false;
+}
+
+/*
  * Reports a status of the tree at elevel. `detail` is one line for the reader (tree_detail(), or NULL), `index` the
  * index in use, or NULL. Does not return if elevel >= ERROR. A status that follows from a cancel, a termination or the
  * postmaster's end is reported as what it is. No node may be locked and no chain indeterminate.
@@ -291,6 +317,8 @@ sherman_report(int elevel, TreeStatus status, const char *detail, Relation index
 		sees = reader_sees_addresses();
 	}
 	hint = report == NULL ? NULL : report->hint == full_hint ? what_if_full() : report->hint;
+	if (status == TREE_UNREACHABLE && refused_for_room())
+		hint = full_of_clients_hint;
 	name = index != NULL ? pstrdup(RelationGetRelationName(index)) : NULL;
 	subject = name != NULL ? psprintf("index \"%s\"", name) : pstrdup("a sherman index");
 	if (report == NULL)

@@ -173,8 +173,6 @@ read_over(ShermanListedNode *listed, const FabricEndpoint *endpoint, const Sherm
 	const FabricCapabilities *capabilities = fabric_capabilities(endpoint);
 	int			position = position_of(history, capabilities->node_uuid);
 
-	if ((capabilities->flags & FABRIC_CAP_OPERATION_ATOMIC) == 0)
-		return "a standby reads what is reached by tcp";
 	if (position < 0)
 		return "the primary does not use its memory, as far as this server has replayed";
 	if (sherman_node_phase(position) == SHERMAN_PHASE_ATTACHED)

@@ -32,6 +32,7 @@
 #define CONTROL_FRAMES 1u
 #define CONTROL_NO_TENANT 0x08u /* FABRIC_DENIED, as there are as many tenants as can be */
 #define CONTROL_NO_PART 0x04u   /* FABRIC_DENIED, as no part of node memory is left for the tenant (verbs) */
+#define CONTROL_READERS_FULL 0x10u /* FABRIC_NO_MEMORY, as the channels that are left are not for readers */
 
 /*
  * Fills the address of a unix socket, however long its path: a long one goes through a descriptor of its

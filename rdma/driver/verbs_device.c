@@ -235,16 +235,18 @@ device_properties(const VerbsDevice *device, VerbsProperties *properties)
 }
 
 VerbsMemory *
-verbs_memory_register(VerbsDevice *device, void *base, uint64_t bytes, bool remote, char *detail)
+verbs_memory_register(VerbsDevice *device, void *base, uint64_t bytes, VerbsAccess access, char *detail)
 {
 	/* No relaxed ordering: an unlock may not pass the WRITEs before it. */
-	int access = IBV_ACCESS_LOCAL_WRITE;
+	int flags = IBV_ACCESS_LOCAL_WRITE;
 	VerbsMemory *memory = calloc(1, sizeof(VerbsMemory));
 
-	if (remote)
-		access |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+	if (access != VERBS_NOTHING)
+		flags |= IBV_ACCESS_REMOTE_READ;
+	if (access == VERBS_CHANGES)
+		flags |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 	if (memory != NULL)
-		memory->region = ibv_reg_mr(device->domain, base, bytes, access);
+		memory->region = ibv_reg_mr(device->domain, base, bytes, flags);
 	if (memory == NULL || memory->region == NULL)
 	{
 		verbs_detail(detail, "cannot register %llu bytes with %s: %s%s", (unsigned long long) bytes,

@@ -56,7 +56,7 @@ extern int verbs_queue_descriptor(const VerbsQueue *queue);
 /* verbs_device.c */
 /* Position of the GID for this address in the port's table; the device's own choice if it is not there. */
 extern int verbs_find_gid(const VerbsDevice *device, const struct sockaddr *local);
-extern VerbsMemory *verbs_memory_register(VerbsDevice *device, void *base, uint64_t bytes, bool remote,
+extern VerbsMemory *verbs_memory_register(VerbsDevice *device, void *base, uint64_t bytes, VerbsAccess access,
                                           char *detail);
 extern void verbs_memory_release(VerbsMemory *memory);
 extern void verbs_memory_keys(const VerbsMemory *memory, VerbsMemoryKeys *keys);

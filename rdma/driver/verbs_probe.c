@@ -63,7 +63,7 @@ side_open(VerbsDevice *device, ProbeSide *side, char *detail)
 {
 	VerbsAddress active, passive;
 
-	side->memory = verbs_memory_register(device, side->buffer, PROBE_BYTES, false, detail);
+	side->memory = verbs_memory_register(device, side->buffer, PROBE_BYTES, VERBS_NOTHING, detail);
 	if (side->memory == NULL)
 		return false;
 	side->active = verbs_queue_create(device, NULL, 1, false, &active, detail);
@@ -174,7 +174,7 @@ verbs_probe_tears(VerbsDevice *device, uint32_t milliseconds, VerbsTears *tears,
 		return false;
 	}
 	memset(probe, 0, sizeof(*probe));
-	probe->target = verbs_memory_register(device, probe->block, PROBE_BYTES, true, detail);
+	probe->target = verbs_memory_register(device, probe->block, PROBE_BYTES, VERBS_CHANGES, detail);
 	if (probe->target != NULL && side_open(device, &probe->writer, detail) &&
 	    side_open(device, &probe->reader, detail))
 	{

@@ -20,13 +20,28 @@ redo_offset(uint32_t channel)
 	return (uint64_t) channel * FABRIC_REDO_BYTES;
 }
 
+/* No channel is left for the connection; if one is left for others than readers it is told, and the log says what to raise. */
+static FabricStatus
+refuse_channel(FabricServer *server, ServerConnection *connection)
+{
+	connection->readers_full =
+		connection->reader && tenant_may_have_channel(server, connection->tenant, false);
+	if (connection->readers_full)
+		server_complain(
+			server, COMPLAINT_REFUSED,
+			"a reader of tenant \"%s\" is refused: of %u channels those that are left are for the "
+			"server whose indexes it reads: raise channels",
+			fabric_server_tenant(server, connection->tenant), (unsigned) server->memory.header->max_channels);
+	return FABRIC_NO_MEMORY;
+}
+
 FabricStatus
 channel_grant(FabricServer *server, ServerConnection *connection, uint32_t instance, uint32_t incarnation)
 {
 	Memory *memory = &server->memory;
 
-	if (!tenant_may_have_channel(server, connection->tenant))
-		return FABRIC_NO_MEMORY;
+	if (!tenant_may_have_channel(server, connection->tenant, connection->reader))
+		return refuse_channel(server, connection);
 	for (uint32_t i = 0; i < memory->header->max_channels; i++)
 	{
 		MemoryChannel *record = &memory->channels[i];

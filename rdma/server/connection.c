@@ -183,6 +183,8 @@ reply_flags(const ServerConnection *connection, FabricStatus status)
 		flags |= CONTROL_NO_PART;
 	if (connection->denied && connection->stream != NULL)
 		flags |= CONTROL_NO_TENANT;
+	if (status == FABRIC_NO_MEMORY && connection->readers_full)
+		flags |= CONTROL_READERS_FULL;
 	return flags;
 }
 

@@ -87,18 +87,19 @@ typedef struct ServerConnection
 	char identity[FABRIC_IDENTITY_BYTES]; /* of the key that proved it */
 	uint32_t interest;                    /* what epoll watches */
 	bool denied;                          /* a user whom we do not serve: every request is answered so */
-	bool stranger;   /* a network client that has not said HELLO: it has not much time for it */
-	bool handshake;  /* its stream's is not done */
-	bool counted;    /* among its tenant's connections */
-	bool introduced; /* HELLO was answered */
-	bool closing;    /* to be freed at the end of the round */
-	bool attaching;  /* the reply to ATTACH is owed until the older channels are dead */
-	bool fenced;     /* it had a channel, which is dead: its chains are refused */
-	bool verbs;      /* its chains go through a device of its own, and not over this connection */
-	bool is_due;     /* it is looked at in each round, not only when its socket is ready */
-	bool reader;     /* its channel only reads */
-	bool calling;    /* a call of the service goes on in the next round; its request stays in the input */
-	bool waits;      /* in its last round it came no further: it waits for something */
+	bool stranger;     /* a network client that has not said HELLO: it has not much time for it */
+	bool handshake;    /* its stream's is not done */
+	bool counted;      /* among its tenant's connections */
+	bool introduced;   /* HELLO was answered */
+	bool closing;      /* to be freed at the end of the round */
+	bool attaching;    /* the reply to ATTACH is owed until the older channels are dead */
+	bool fenced;       /* it had a channel, which is dead: its chains are refused */
+	bool verbs;        /* its chains go through a device of its own, and not over this connection */
+	bool is_due;       /* it is looked at in each round, not only when its socket is ready */
+	bool reader;       /* its channel only reads */
+	bool readers_full; /* it was refused a channel, as those that are left are not for readers */
+	bool calling;      /* a call of the service goes on in the next round; its request stays in the input */
+	bool waits;        /* in its last round it came no further: it waits for something */
 	uint64_t stranger_deadline;
 	uint64_t attach_nonce;
 	uint64_t attach_deadline;
@@ -406,7 +407,7 @@ channel_state(const FabricServer *server, uint32_t channel)
 	                             MEMORY_STATE_MASK);
 }
 
-/* Gives the connection a channel. FABRIC_NO_MEMORY: none is free. */
+/* Gives the connection a channel. FABRIC_NO_MEMORY: none is free, or none for readers (readers_full). */
 extern FabricStatus channel_grant(FabricServer *server, ServerConnection *connection, uint32_t instance,
                                   uint32_t incarnation);
 /* Takes the right to change anything from a live channel; any other is left alone. */
@@ -445,8 +446,8 @@ incarnation_next(uint32_t incarnation)
  * memory for its lock words.
  */
 extern uint32_t tenant_number(FabricServer *server, const char *name);
-/* May the tenant have one more?  What the others are sure of is left to them. */
-extern bool tenant_may_have_channel(const FabricServer *server, uint32_t tenant);
+/* May the tenant have one more?  What the others are sure of is left to them; and by a reader some to whose instance it reads. */
+extern bool tenant_may_have_channel(const FabricServer *server, uint32_t tenant, bool reader);
 extern bool tenant_may_have_connection(const FabricServer *server, uint32_t tenant);
 
 /* tenant_ranges.c, for access class NIC */

@@ -10,6 +10,12 @@
 
 #include "rdma/server/server_state.h"
 
+/*
+ * Readers leave the last one of so many channels that are surely their tenant's: so, however many sessions hot standbys have, the
+ * server that owns what they read still gets in, by its launcher, its workers, and sessions that end the others.
+ */
+#define READERS_LEAVE 4u
+
 /* Has a key of the tenant been given to anybody? */
 static bool
 has_key(const FabricServer *server, const char *name)
@@ -143,17 +149,23 @@ count_tenants(const FabricKeys *keys)
 	return count;
 }
 
-bool
-fabric_server_leaves_enough(const FabricServer *server, uint32_t tenant, uint32_t most,
-                            const uint32_t used[FABRIC_MAX_TENANTS + 1])
+/* What each tenant is sure of, of so many: all of them if there are not several. */
+static uint32_t
+sure_part(uint32_t tenants, uint32_t most)
+{
+	return tenants < 2 ? most : most / (2 * tenants);
+}
+
+/* Is one more left for the tenant, and so many beside it, when the others have what they are sure of? */
+static bool
+leaves_enough(const FabricServer *server, uint32_t tenant, uint32_t most,
+              const uint32_t used[MEMORY_MAX_TENANTS], uint32_t beside)
 {
 	uint32_t tenants = server->keys == NULL ? 0 : count_tenants(server->keys);
-	uint32_t part = tenants < 2 ? 0 : most / (2 * tenants);
+	uint32_t part = tenants < 2 ? 0 : sure_part(tenants, most);
 	uint32_t owed = tenants < 2 ? 0 : (tenants - 1) * part;
-	uint32_t taken = 0;
+	uint32_t taken = beside;
 
-	if (tenant == 0)
-		return true;
 	for (uint32_t i = 0; i < MEMORY_MAX_TENANTS; i++)
 	{
 		uint32_t had = used[i] < part ? used[i] : part;
@@ -167,13 +179,34 @@ fabric_server_leaves_enough(const FabricServer *server, uint32_t tenant, uint32_
 }
 
 bool
-tenant_may_have_channel(const FabricServer *server, uint32_t tenant)
+fabric_server_leaves_enough(const FabricServer *server, uint32_t tenant, uint32_t most,
+                            const uint32_t used[FABRIC_MAX_TENANTS + 1])
 {
+	return tenant == 0 || leaves_enough(server, tenant, most, used, 0);
+}
+
+/* The channels that a tenant's readers leave to the instance that they read: 0 for one that is no reader. */
+static uint32_t
+channels_left_by(const FabricServer *server, bool reader)
+{
+	uint32_t tenants = server->keys == NULL ? 0 : count_tenants(server->keys);
+	uint32_t sure = sure_part(tenants, (uint32_t) server->memory.header->max_channels);
+
+	return reader ? (sure + READERS_LEAVE - 1) / READERS_LEAVE : 0;
+}
+
+bool
+tenant_may_have_channel(const FabricServer *server, uint32_t tenant, bool reader)
+{
+	uint32_t most = (uint32_t) server->memory.header->max_channels;
 	uint32_t used[MEMORY_MAX_TENANTS];
 
 	for (uint32_t i = 0; i < MEMORY_MAX_TENANTS; i++)
 		used[i] = server->tenants[i].channels;
-	return fabric_server_leaves_enough(server, tenant, server->memory.header->max_channels, used);
+	/* Those without a key have no part of their own: what is free is theirs, but for what readers leave. */
+	if (tenant == 0 && !reader)
+		return true;
+	return leaves_enough(server, tenant, most, used, channels_left_by(server, reader));
 }
 
 bool

@@ -46,7 +46,7 @@ register_memory(const FabricServer *server, VerbsDomain *domain, uint32_t tenant
 	VerbsProperties properties;
 
 	domain->nodes = driver->memory_register(domain->device, server->memory.nodes + part->first,
-	                                        part->end - part->first, true, detail);
+	                                        part->end - part->first, VERBS_CHANGES, detail);
 	if (domain->nodes == NULL)
 		return false;
 	driver->device_properties(domain->device, &properties);
@@ -59,7 +59,7 @@ register_memory(const FabricServer *server, VerbsDomain *domain, uint32_t tenant
 	}
 	domain->host_locks = memory_tenant_locks(&server->memory, tenant);
 	domain->locks =
-		driver->memory_register(domain->device, domain->host_locks, MEMORY_LOCK_BYTES, true, detail);
+		driver->memory_register(domain->device, domain->host_locks, MEMORY_LOCK_BYTES, VERBS_CHANGES, detail);
 	return domain->locks != NULL;
 }
 
@@ -95,7 +95,7 @@ domain_open(const FabricServer *server, const VerbsDriver *driver, uint32_t tena
 	domain->device = driver->device_open(server->options.verbs_device, NULL, detail);
 	if (domain->device != NULL && register_memory(server, domain, tenant, detail))
 		domain->copy_memory =
-			driver->memory_register(domain->device, domain->copy, MEMORY_LOCK_BYTES, false, detail);
+			driver->memory_register(domain->device, domain->copy, MEMORY_LOCK_BYTES, VERBS_NOTHING, detail);
 	if (domain->copy_memory != NULL &&
 	    domain_loopback(domain, VERBS_MAX_POST, &domain->active, &domain->passive, detail))
 		return domain;

@@ -198,7 +198,11 @@ make_window(const VerbsDomain *domain, const VerbsMemory *memory, uint64_t first
 	return (VerbsWindow){.first = first, .end = end, .base = keys.base, .key = keys.remote};
 }
 
-/* Registers the channel's redo slot, and says what the channel reaches. False: `detail`. */
+/*
+ * Registers the channel's redo slot, and says what the channel reaches. False: `detail`.  A reader learns of nothing that it needs
+ * not: it has no lock words, and may only READ its slot.  The part is registered once for all of its tenant's channels: what a
+ * reader may do there its queue pair says.
+ */
 static bool
 open_windows(FabricServer *server, uint32_t channel, VerbsGrant *grant, char *detail)
 {
@@ -206,14 +210,17 @@ open_windows(FabricServer *server, uint32_t channel, VerbsGrant *grant, char *de
 	VerbsChannel *own = &server->verbs->channels[channel];
 	const ServerPart *part = &server->parts[server->channels[channel].connection->tenant];
 	uint64_t slot = (uint64_t) channel * FABRIC_REDO_BYTES;
+	bool reader = server->channels[channel].reader;
 
-	own->redo = domain->driver->memory_register(domain->device, server->memory.nodes + slot,
-	                                            FABRIC_REDO_BYTES, true, detail);
+	own->redo =
+		domain->driver->memory_register(domain->device, server->memory.nodes + slot, FABRIC_REDO_BYTES,
+	                                    reader ? VERBS_READS : VERBS_CHANGES, detail);
 	if (own->redo == NULL)
 		return false;
 	grant->windows[VERBS_PART] = make_window(domain, domain->nodes, part->first, part->end);
 	grant->windows[VERBS_REDO] = make_window(domain, own->redo, slot, slot + FABRIC_REDO_BYTES);
-	grant->windows[VERBS_LOCKS] = make_window(domain, domain->locks, 0, MEMORY_LOCK_BYTES);
+	grant->windows[VERBS_LOCKS] =
+		reader ? (VerbsWindow){0} : make_window(domain, domain->locks, 0, MEMORY_LOCK_BYTES);
 	return true;
 }
 
@@ -282,7 +289,8 @@ loop_open(const VerbsServer *verbs, const VerbsDomain *domain, char *detail)
 	loop->flight.arena = arena;
 	loop->flight.arena_bytes = LOOP_ARENA_BYTES;
 	loop->flight.device_fences = verbs->properties.hardware;
-	loop->memory = domain->driver->memory_register(domain->device, arena, LOOP_ARENA_BYTES, false, detail);
+	loop->memory =
+		domain->driver->memory_register(domain->device, arena, LOOP_ARENA_BYTES, VERBS_NOTHING, detail);
 	if (loop->memory == NULL)
 	{
 		munmap(arena, LOOP_ARENA_BYTES);

@@ -214,6 +214,8 @@ take_frame(Link *link, FrameHead *frame, const uint8_t *payload)
 		fabric_set_detail(link->fabric, "the memory node has no memory left that is this tenant's alone");
 	if ((flags & CONTROL_NO_TENANT) != 0)
 		fabric_set_detail(link->fabric, "the memory node has memory of as many other tenants as it can");
+	if ((flags & CONTROL_READERS_FULL) != 0)
+		fabric_set_detail(link->fabric, "what is left of the memory node's \"channels\" is not for standbys");
 	frame->length -= FRAME_STATUS_BYTES;
 	payload += FRAME_STATUS_BYTES;
 	if (frame->method != CONTROL_CHAIN)

@@ -254,7 +254,7 @@ open_device(FabricEndpoint *endpoint, const struct sockaddr *local)
 		verbs->flight.arena_bytes = VERBS_ARENA_BYTES;
 	}
 	verbs->memory = verbs->flight.driver->memory_register(verbs->device, verbs->flight.arena,
-	                                                      VERBS_ARENA_BYTES, false, detail);
+	                                                      VERBS_ARENA_BYTES, VERBS_NOTHING, detail);
 	if (verbs->memory == NULL)
 	{
 		fabric_set_detail(endpoint->fabric, "%s", detail);

@@ -16,7 +16,7 @@
 
 struct sockaddr;
 
-#define VERBS_DRIVER_VERSION 4u
+#define VERBS_DRIVER_VERSION 5u
 /* The one symbol that the shared library exports: a function `const VerbsDriver *(void)`. */
 #define VERBS_DRIVER_SYMBOL "sherman_verbs_driver"
 
@@ -55,6 +55,14 @@ typedef struct VerbsMemoryKeys
 	uint32_t remote;
 	uint64_t base; /* remote address of the first byte */
 } VerbsMemoryKeys;
+
+/* What a queue pair's peer may do with registered memory. */
+typedef enum VerbsAccess
+{
+	VERBS_NOTHING, /* it is for our own requests */
+	VERBS_READS,
+	VERBS_CHANGES /* READ, WRITE and swap */
+} VerbsAccess;
 
 typedef enum VerbsOpcode
 {
@@ -110,10 +118,10 @@ typedef struct VerbsDriver
 	void (*device_close)(VerbsDevice *device);
 	void (*device_properties)(const VerbsDevice *device, VerbsProperties *properties);
 
-	/* Pins and registers memory of the caller; `remote`: the peers may READ, WRITE and swap there. */
-	VerbsMemory *(*memory_register)(VerbsDevice *device, void *base, uint64_t bytes, bool remote,
+	/* Pins and registers memory of the caller. */
+	VerbsMemory *(*memory_register)(VerbsDevice *device, void *base, uint64_t bytes, VerbsAccess access,
 	                                char *detail);
-	/* Takes zeroed memory on the device itself; remote.  NULL: it has none, or not so much. */
+	/* Takes zeroed memory on the device itself, which peers may change.  NULL: it has none, or not so much. */
 	VerbsMemory *(*memory_on_device)(VerbsDevice *device, uint64_t bytes, char *detail);
 	void (*memory_release)(VerbsMemory *memory);
 	void (*memory_keys)(const VerbsMemory *memory, VerbsMemoryKeys *keys);

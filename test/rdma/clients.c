@@ -181,9 +181,9 @@ case_domains(void)
 	own = driver->device_open(name, NULL, detail);
 	foreign = driver->device_open(name, NULL, detail);
 	CHECK(client != NULL && own != NULL && foreign != NULL);
-	memories[0] = driver->memory_register(client, &source, 8, false, detail);
-	memories[1] = driver->memory_register(own, &here, 8, true, detail);
-	memories[2] = driver->memory_register(foreign, &there, 8, true, detail);
+	memories[0] = driver->memory_register(client, &source, 8, VERBS_NOTHING, detail);
+	memories[1] = driver->memory_register(own, &here, 8, VERBS_CHANGES, detail);
+	memories[2] = driver->memory_register(foreign, &there, 8, VERBS_CHANGES, detail);
 	for (int i = 0; i < 3; i++)
 	{
 		CHECK(memories[i] != NULL);

@@ -204,12 +204,15 @@ case_foreign(void)
 
 /* ---- readers ---- */
 
-/* A reader posts what it may not: the device refuses it, and a reset serves the reader again. */
+/* A reader posts what it may not, by keys that others have: the device refuses it, and a reset serves the reader again. */
 static void
-try_as_reader(TestChannel *reader, uint64_t offset, FabricOp op)
+try_as_reader(TestChannel *reader, const TestChannel *owner, uint64_t offset, FabricOp op)
 {
+	const VerbsFlight *owners = owner->endpoint->state;
+	VerbsFlight *flight = reader->endpoint->state;
 	uint64_t word;
 
+	flight->grant.windows[VERBS_LOCKS] = owners->grant.windows[VERBS_LOCKS];
 	reader->endpoint->reader = false;
 	CHECK(run_one(reader, op, NULL) == FABRIC_LOST);
 	reader->endpoint->reader = true;
@@ -220,6 +223,23 @@ try_as_reader(TestChannel *reader, uint64_t offset, FabricOp op)
 	CHECK(word == 0x600d);
 }
 
+/* What a reader learns of memory: no lock words, and a redo slot that nobody changes through its key, who may change others. */
+static void
+check_windows_of_reader(Fixture *fixture, const TestChannel *reader)
+{
+	const VerbsWindow *theirs = ((const VerbsFlight *) reader->endpoint->state)->grant.windows;
+	TestChannel *owner = &fixture->channel[0];
+	VerbsFlight *flight = owner->endpoint->state;
+	uint64_t slot = fabric_capabilities(reader->endpoint)->redo_offset, word = 0xbad;
+
+	CHECK(theirs[VERBS_LOCKS].key == 0 && theirs[VERBS_LOCKS].base == 0);
+	CHECK(theirs[VERBS_REDO].first == slot);
+	flight->grant.windows[VERBS_REDO] = theirs[VERBS_REDO];
+	CHECK(run_one(owner, op_read(slot, &word, 8), NULL) == FABRIC_OK && word == 0);
+	CHECK(run_one(owner, op_write(slot, &word, 8), NULL) == FABRIC_LOST);
+	CHECK(fabric_reset(owner->endpoint) == FABRIC_OK);
+}
+
 /* A queue pair that serves a reader changes no memory that the reader's tenant has, not even the reader's redo slot. */
 static void
 case_readers(void)
@@ -227,22 +247,24 @@ case_readers(void)
 	const FabricOptions options = {
 		.operation_timeout_ms = PATIENCE_MS / 2, .connect_timeout_ms = PATIENCE_MS / 2, .reader = true};
 	Fixture fixture;
+	TestChannel *owner = &fixture.channel[0];
 	TestChannel reader;
 	uint64_t mine = 0x600d, bad = 0xbad, offset;
 
 	fixture_start(&fixture);
 	offset = fixture.info[0].first_unit;
-	channel_write(&fixture.channel[0], offset, &mine, 8);
+	channel_write(owner, offset, &mine, 8);
 	channel_defaults(fixture.key_files[0], NULL);
 	CHECK(channel_try_open(&reader, fixture.process.network_address, 1, 0, &options) == FABRIC_OK);
 	CHECK(fabric_capabilities(reader.endpoint)->incarnation == fixture.incarnation[0]);
-	try_as_reader(&reader, offset, op_write(offset, &bad, 8));
-	try_as_reader(&reader, offset, op_compare_swap(FABRIC_NODES, offset, mine, bad));
-	try_as_reader(&reader, offset, op_fetch_add(FABRIC_NODES, offset, 1));
-	try_as_reader(&reader, offset, op_write(fabric_capabilities(reader.endpoint)->redo_offset, &bad, 8));
-	try_as_reader(&reader, offset, op_fetch_add(FABRIC_LOCKS, 8, 1));
-	CHECK(run_one(&fixture.channel[0], op_compare_swap(FABRIC_LOCKS, 8, 0, 0), &bad) == FABRIC_OK &&
-	      bad == 0);
+	try_as_reader(&reader, owner, offset, op_write(offset, &bad, 8));
+	try_as_reader(&reader, owner, offset, op_compare_swap(FABRIC_NODES, offset, mine, bad));
+	try_as_reader(&reader, owner, offset, op_fetch_add(FABRIC_NODES, offset, 1));
+	try_as_reader(&reader, owner, offset,
+	              op_write(fabric_capabilities(reader.endpoint)->redo_offset, &bad, 8));
+	try_as_reader(&reader, owner, offset, op_fetch_add(FABRIC_LOCKS, 8, 1));
+	CHECK(run_one(owner, op_compare_swap(FABRIC_LOCKS, 8, 0, 0), &bad) == FABRIC_OK && bad == 0);
+	check_windows_of_reader(&fixture, &reader);
 	channel_close(&reader);
 	fixture_end(&fixture);
 }

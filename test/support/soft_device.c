@@ -55,7 +55,7 @@ struct VerbsMemory
 	uint64_t base; /* what its first byte is called from outside */
 	uint64_t bytes;
 	uint32_t key;
-	bool remote;
+	VerbsAccess access;
 	bool own; /* of the device */
 };
 
@@ -190,14 +190,14 @@ enroll(VerbsMemory *memory, char *detail)
 }
 
 static VerbsMemory *
-memory_register(VerbsDevice *device, void *base, uint64_t bytes, bool remote, char *detail)
+memory_register(VerbsDevice *device, void *base, uint64_t bytes, VerbsAccess access, char *detail)
 {
 	VerbsMemory *memory = calloc(1, sizeof(*memory));
 
 	if (memory == NULL)
 		return NULL;
 	*memory = (VerbsMemory){
-		.device = device, .start = base, .base = (uintptr_t) base, .bytes = bytes, .remote = remote};
+		.device = device, .start = base, .base = (uintptr_t) base, .bytes = bytes, .access = access};
 	return enroll(memory, detail);
 }
 
@@ -214,7 +214,8 @@ memory_on_device(VerbsDevice *device, uint64_t bytes, char *detail)
 		set_detail(detail, "no memory on the device");
 		return NULL;
 	}
-	*memory = (VerbsMemory){.device = device, .start = start, .bytes = bytes, .remote = true, .own = true};
+	*memory =
+		(VerbsMemory){.device = device, .start = start, .bytes = bytes, .access = VERBS_CHANGES, .own = true};
 	return enroll(memory, detail);
 }
 
@@ -247,7 +248,8 @@ find_target(const VerbsQueue *queue, const SoftMessage *message)
 
 	if (message->opcode != VERBS_READ && atomic_load(&queue->reads_only))
 		return NULL;
-	if (memory == NULL || memory->key != message->key || !memory->remote ||
+	if (memory == NULL || memory->key != message->key ||
+	    memory->access < (message->opcode == VERBS_READ ? VERBS_READS : VERBS_CHANGES) ||
 	    memory->device->domain != queue->device->domain)
 		return NULL;
 	if (message->address < memory->base || message->address - memory->base > memory->bytes ||

@@ -324,8 +324,11 @@ struct ibv_mr *
 ibv_reg_mr(struct ibv_pd *domain, void *base, size_t bytes, int access)
 {
 	char detail[DETAIL_BYTES];
-	VerbsMemory *memory = soft_engine()->memory_register(soft_context(domain->context)->engine, base, bytes,
-	                                                     (access & IBV_ACCESS_REMOTE_ATOMIC) != 0, detail);
+	VerbsAccess peers = (access & IBV_ACCESS_REMOTE_ATOMIC) != 0 ? VERBS_CHANGES
+	                    : (access & IBV_ACCESS_REMOTE_READ) != 0 ? VERBS_READS
+	                                                             : VERBS_NOTHING;
+	VerbsMemory *memory =
+		soft_engine()->memory_register(soft_context(domain->context)->engine, base, bytes, peers, detail);
 
 	if (memory != NULL)
 		return make_region(domain, memory, false);

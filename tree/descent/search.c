@@ -525,6 +525,7 @@ search_path(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path
             bool *brought)
 {
 	TreeClient *client = tree->client;
+	Outrun descents = {0};
 	TreeStatus status;
 
 	assert(!client->holding);
@@ -540,15 +541,15 @@ search_path(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path
 		path->level = 0;
 		return TREE_OK;
 	}
-	for (int attempt = 0; attempt < DESCENT_ATTEMPTS; attempt++)
+	tree->torn = false;
+	do
 	{
-		status = descend_once(tree, bound, level, fresh || attempt > 0, path, leaf, brought);
+		status = descend_once(tree, bound, level, fresh || descents.tries > 0, path, leaf, brought);
 		if (status != TREE_RETRY)
 			return status;
 		TREE_COUNT(tree, stale_reads, 1);
 		if (client_should_stop(client))
 			return TREE_STOPPED;
-	}
-	return client_fail(client, TREE_DAMAGED, "tree %llx: no way down to level %u in %d descents",
-	                   (unsigned long long) tree->tree, level, DESCENT_ATTEMPTS);
+	} while (access_descends_again(tree, &descents));
+	return access_no_way(tree, level == 0 ? "to a leaf" : "to an inner node", &descents);
 }

@@ -49,6 +49,14 @@ access_read_whole(Tree *tree, uint64_t pointer, int level, uint64_t *image)
 extern void access_note_leaf(Tree *tree, const uint64_t *leaf);
 
 /*
+ * Behind a descent that met what is stale: whether one more is worth it.  A reader of another instance cannot lock a node that stays
+ * torn: it goes on for as long as an operation may take, until the writer has gone on, or the tree's owner has read the node.
+ */
+extern bool access_descends_again(Tree *tree, Outrun *descents);
+/* None is: TREE_DAMAGED, or of a reader TREE_TIMED_OUT. */
+extern TreeStatus access_no_way(Tree *tree, const char *where, const Outrun *descents);
+
+/*
  * READs of up to READ_TOGETHER_MAX leaves, in flight together: one chain, or a wave of chains to all of their memory
  * nodes. verdicts[i] is node_check() of each, and NODE_STALE for a node that is not a leaf (the root). Each image has
  * room for tree_node_bytes(pointer, 0). Leaves whose wave was lost count as torn.

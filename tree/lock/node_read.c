@@ -98,6 +98,73 @@ image_judge(const Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t 
 	             : node_check(&tree->geometry, image, tree->tree, pointer);
 }
 
+/* ---- what a leaf says of the WAL */
+
+/*
+ * Whether a reader's image of a leaf may have a cell that was added behind the position that the image has: a READ that is not atomic
+ * may sample line 0 before the writer has raised the position, and a later line when the cell is there.  A sum excludes that.
+ */
+static bool
+position_may_be_old(Tree *tree, uint64_t pointer, const uint64_t *image)
+{
+	return node_level(image) == 0 && (node_flags(image) & NODE_SUM_VALID) == 0 &&
+	       (access_capabilities(tree->client, tree_place(tree, pointer_memory_node(pointer)))->flags &
+	        FABRIC_CAP_OPERATION_ATOMIC) == 0;
+}
+
+/* Gives the image the position of its leaf's line 0 as it was read behind it; torn: the leaf is another one by now. */
+static void
+position_take(uint64_t *image, const uint64_t *line, NodeVerdict *verdict)
+{
+	if (line[HEADER_TREE] != image[HEADER_TREE] || line[HEADER_SELF] != image[HEADER_SELF] ||
+	    line[HEADER_GENERATION] != image[HEADER_GENERATION])
+		*verdict = NODE_TORN;
+	image[HEADER_LSN] = line[HEADER_LSN];
+	image[HEADER_EPOCH] = line[HEADER_EPOCH];
+}
+
+/*
+ * Reads the positions of a reader's leaves once more, where they may be older than the cells: in chains that begin when the
+ * images are there.  A writer raises a position before it adds the cell, so what is read now is behind all cells of the image.
+ */
+static TreeStatus
+positions_read_again(Tree *tree, const uint64_t *pointers, int count, uint64_t *const *images,
+                     NodeVerdict *verdicts)
+{
+	_Alignas(LINE_BYTES) uint64_t lines[FABRIC_MAX_CHAIN][LINE_WORDS];
+	FabricOp ops[FABRIC_MAX_CHAIN];
+	int places[FABRIC_MAX_CHAIN];
+
+	if (!tree->client->options.reader)
+		return TREE_OK;
+	for (int next = 0, n = 0; next < count || n > 0; n = 0)
+	{
+		TreeStatus status;
+
+		for (; next < count && n < (int) FABRIC_MAX_CHAIN; next++)
+		{
+			if (verdicts[next] != NODE_GOOD || !position_may_be_old(tree, pointers[next], images[next]))
+				continue;
+			if (n > 0 && pointer_memory_node(pointers[next]) != pointer_memory_node(pointers[places[0]]))
+				break;
+			ops[n] = node_op(pointers[next], LINE_BYTES, lines[n]);
+			places[n++] = next;
+		}
+		if (n == 0)
+			break;
+		status = access_execute(tree, pointer_memory_node(pointers[places[0]]), ops, n);
+		if (status != TREE_OK && status != TREE_RETRY)
+			return status;
+		for (int i = 0; i < n; i++)
+		{
+			position_take(images[places[i]], lines[i], &verdicts[places[i]]);
+			if (status == TREE_RETRY)
+				verdicts[places[i]] = NODE_TORN;
+		}
+	}
+	return TREE_OK;
+}
+
 void
 access_note_leaf(Tree *tree, const uint64_t *leaf)
 {
@@ -153,12 +220,18 @@ access_read(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole
 			return status;
 		if (!late)
 			verdict = image_judge(tree, pointer, image, bytes, whole);
+		status = positions_read_again(tree, &pointer, 1, &image, &verdict);
+		if (status != TREE_OK)
+			return status;
 	}
 	if (verdict == NODE_DAMAGED)
 		return access_damaged(tree, pointer);
 	/* It may be no node of the tree any more: the reader looks for the way to it anew. */
 	if (verdict == NODE_TORN && client->options.reader)
+	{
+		tree->torn = true;
 		return TREE_RETRY;
+	}
 	if (verdict == NODE_TORN)
 	{
 		status = read_locked(tree, pointer, bytes, image);
@@ -178,6 +251,28 @@ access_read(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole
 	return TREE_OK;
 }
 
+bool
+access_descends_again(Tree *tree, Outrun *descents)
+{
+	bool in_time = client_outrun(tree->client, descents, DESCENT_ATTEMPTS);
+	bool torn = tree->torn;
+
+	if (descents->tries >= DESCENT_ATTEMPTS && !(torn && in_time))
+		return false;
+	tree->torn = false;
+	return true;
+}
+
+TreeStatus
+access_no_way(Tree *tree, const char *where, const Outrun *descents)
+{
+	if (tree->torn)
+		return client_fail(tree->client, TREE_TIMED_OUT, "tree %llx: a node %s is torn in all of %u descents",
+		                   (unsigned long long) tree->tree, where, descents->tries);
+	return client_fail(tree->client, TREE_DAMAGED, "tree %llx: no way %s in %u descents",
+	                   (unsigned long long) tree->tree, where, descents->tries);
+}
+
 /* ---- several leaves ---- */
 
 /* Checks the image of a leaf that was read together with others; it may be the root, which is no leaf any more. */
@@ -191,8 +286,6 @@ leaf_judge(Tree *tree, uint64_t pointer, const uint64_t *image)
 		tree->root_is_leaf = false;
 		return NODE_STALE;
 	}
-	if (verdict == NODE_GOOD)
-		access_note_leaf(tree, image);
 	/* It is read again alone, and reported as damaged then. */
 	return verdict == NODE_DAMAGED ? NODE_TORN : verdict;
 }
@@ -301,12 +394,18 @@ access_read_leaves(Tree *tree, const uint64_t *pointers, int count, uint64_t *co
 		n = chain_length(pointers + i, count - i);
 		status = read_chain(tree, pointers + i, n, images + i, verdicts + i);
 	}
+	if (status == TREE_OK)
+		status = positions_read_again(tree, pointers, count, images, verdicts);
 	if (status != TREE_OK)
 		return status;
 	TREE_COUNT(tree, leaf_reads, (uint64_t) count);
 	for (int i = 0; i < count; i++)
+	{
+		if (verdicts[i] == NODE_GOOD)
+			access_note_leaf(tree, images[i]);
 		if (verdicts[i] == NODE_TORN)
 			TREE_COUNT(tree, torn_reads, 1);
+	}
 	return TREE_OK;
 }
 

@@ -460,6 +460,7 @@ load_descend(TreeScan *scan, bool fresh)
 	Tree *tree = scan->tree;
 	TreeBound bound;
 	Target target = {scan->begun ? &bound : &scan->start, !scan->begun};
+	Outrun descents = {0};
 	TreeStatus status = TREE_OK;
 
 	assert(scan->sought && !scan->ended);
@@ -470,17 +471,17 @@ load_descend(TreeScan *scan, bool fresh)
 		                                scan->fence_image);
 	if (status != TREE_OK)
 		return status;
-	for (int attempt = 0; attempt < DESCENT_ATTEMPTS; attempt++)
+	tree->torn = false;
+	do
 	{
-		status = descend_to_target(scan, &target, fresh || attempt > 0);
+		status = descend_to_target(scan, &target, fresh || descents.tries > 0);
 		if (status != TREE_RETRY)
 			return status;
 		TREE_COUNT(tree, stale_reads, 1);
 		if (client_should_stop(tree->client))
 			return TREE_STOPPED;
-	}
-	return client_fail(tree->client, TREE_DAMAGED, "tree %llx: no way to the next leaf in %d descents",
-	                   (unsigned long long) tree->tree, DESCENT_ATTEMPTS);
+	} while (access_descends_again(tree, &descents));
+	return access_no_way(tree, "to the next leaf", &descents);
 }
 
 /* The first leaf, if it was read before the seek (seeks_ahead.c). TREE_RETRY: descend. */

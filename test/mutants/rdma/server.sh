@@ -35,7 +35,11 @@ mutate parked_chain_in_lost_memory test_tcp chains_continue \
 mutate redo_slot_inherited conformance channel_grant \
 	's/memset\(memory->nodes \+ redo_offset\(i\), 0, FABRIC_REDO_BYTES\);//'
 mutate channels_for_the_greedy test_crowd channel_grant \
-	's/!tenant_may_have_channel\(server, connection->tenant\)/false/'
+	's/!tenant_may_have_channel\(server, connection->tenant, connection->reader\)/false/'
+mutate last_channels_for_readers test_crowd channels_left_by \
+	's/return reader \? .*? : 0;/return 0 * sure * reader;/'
+mutate readers_not_told_that_the_rest_is_not_theirs test_crowd reply_flags \
+	's/flags \|= CONTROL_READERS_FULL;/flags |= 0;/'
 mutate parked_chain_goes_on test_tcp channel_kill \
 	's/connection->chain->drop\(server, connection\);/(void) 0;/'
 mutate stage_of_another_write test_tcp finish_staged_write \
@@ -82,6 +86,10 @@ mutate strangers_stay test_crowd connections_round \
 	's/fabric_now\(\) > connection->stranger_deadline/false/'
 mutate drain_waits_for_the_dead test_server locks_are_held \
 	's/ && holder <= MEMORY_MAX_INSTANCES && instances->here\[holder\]//'
+mutate redo_slot_of_a_reader_may_be_changed soft/tenants=--verbs,soft0,readers open_windows \
+	's/reader \? VERBS_READS : VERBS_CHANGES/VERBS_CHANGES/'
+mutate reader_learns_of_lock_words soft/tenants=--verbs,soft0,readers open_windows \
+	's/reader \? \(VerbsWindow\)\{0\} : /reader ? make_window(domain, domain->locks, 0, MEMORY_LOCK_BYTES) : /'
 mutate drain_waits_for_readers test_server find_instances \
 	's/ && !server->channels\[i\]\.reader//'
 mutate drain_does_not_wait test_server settle_all \
@@ -215,7 +223,7 @@ mutate tenants_memory_with_content two_tenants fabric_server_commit \
 mutate granted_outside_of_the_part soft/tenants=--verbs,soft0,parts fabric_server_commit \
 	's/ \|\| offset < first \|\| offset \+ bytes > end\)/)/'
 mutate whole_memory_in_each_domain soft/tenants=--verbs,soft0,parts,foreign,restart,beside,locks register_memory \
-	's/server->memory\.nodes \+ part->first,\s+part->end - part->first, true/server->memory.nodes, part->end, true/'
+	's/server->memory\.nodes \+ part->first,\s+part->end - part->first, VERBS_CHANGES/server->memory.nodes, part->end, VERBS_CHANGES/'
 mutate lock_words_of_the_first_tenant soft/tenants=--verbs,soft0,parts,foreign,restart,beside,locks register_memory \
 	's/memory_tenant_locks\(&server->memory, tenant\)/memory_tenant_locks(\&server->memory, 1)/'
 mutate one_domain_for_all_tenants soft/tenants=--verbs,soft0,foreign domain_of \

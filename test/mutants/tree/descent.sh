@@ -83,7 +83,7 @@ mutate tied_separators_one_by_one test_budget_ties search_tied \
 mutate inner_right_sibling_skipped test_tree_faults search_within \
 	's/choice->bound_above = low >= 0 && high >= 0;/choice->bound_above = false;/'
 mutate astray_means_not_found test_damage search_path \
-	's/return client_fail\(client, TREE_DAMAGED, "tree %llx: no way down.*?;/return TREE_NOT_FOUND;/s'
+	's/return access_no_way\(.*?;/return TREE_NOT_FOUND;/s'
 mutate generation_not_raised_by_split sim_torture halves_begin \
 	's/uint64_t left_generation = old\[HEADER_GENERATION\] \+ 1;/uint64_t left_generation = old[HEADER_GENERATION];/'
 mutate parent_before_sibling sim_torture sibling_add \

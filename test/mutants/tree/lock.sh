@@ -154,6 +154,14 @@ mutate torn_is_stale test_damage access_read \
 	's/status = read_locked\(tree, pointer, bytes, image\);/status = TREE_RETRY;/' \
 	read_locked \
 	's/static TreeStatus\nread_locked/static TreeStatus __attribute__((unused))\nread_locked/'
+mutate position_older_than_the_cells test_reader access_read \
+	's/status = positions_read_again\(tree, &pointer, 1, &image, &verdict\);//'
+mutate positions_older_than_the_cells test_reader access_read_leaves \
+	's/status = positions_read_again\(tree, pointers, count, images, verdicts\);/(void) images;/'
+mutate reader_gives_up_torn_leaves test_reader access_descends_again \
+	's/ && !\(torn && in_time\)\)/)/'
+mutate torn_for_readers_is_damaged test_reader access_no_way \
+	's/if \(tree->torn\)/if (false)/'
 mutate late_leaves_believed test_damage read_chain \
 	's/verdicts\[i\] = late \? NODE_TORN : /verdicts[i] = /'
 mutate scan_wave_believes_what_was_lost test_scan_wave read_wave \
@@ -174,5 +182,5 @@ mutate owned_entry_is_taken test_lock entry_acquire \
 	's/if \(entry->owner == 0\)/if (true)/'
 mutate reader_notes_no_leaf test_reader node_read.c:access_read \
 	's/\t\taccess_note_leaf\(tree, image\);\n//'
-mutate reader_notes_no_leaf_of_several test_reader node_read.c:leaf_judge \
-	's/\t\taccess_note_leaf\(tree, image\);/\t\t;/'
+mutate reader_notes_no_leaf_of_several test_reader access_read_leaves \
+	's/access_note_leaf\(tree, images\[i\]\);/;/'
