@@ -34,10 +34,7 @@ $primary->safe_psql(
 	CREATE INDEX rows_upper ON rows USING sherman (upper(word));
 	VACUUM ANALYZE rows;
 });
-$primary->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'base', has_streaming => 1);
-$standby->start;
+my $standby = standby_of($primary, 'standby');
 wait_noted($primary);
 $primary->wait_for_catchup($standby);
 wait_both($standby);

@@ -13,26 +13,23 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Sherman;
 use StandbyLoad;
+use Takeover;
 use Test::More;
 
 my $seconds = $ENV{SHERMAN_STANDBY_SECONDS} // 8;
 my $verbs = defined $ENV{SHERMAN_TEST_VERBS};
-my $patience = $verbs ? '5min' : '10s';
+my $patience = $verbs ? '5min' : '60s';
 my @msd = map { Msd->new($_, size => 256, transport => $verbs ? 'verbs' : 'tls') } qw(a b);
 my $primary = new_cluster('primary',
 	allows_streaming => 1,
-	conf => "sherman.operation_timeout = $patience\nsherman.attach_timeout = 5min\nsherman.take_over = auto\njit = off\n"
+	conf => "sherman.operation_timeout = " . ($verbs ? $patience : '10s') . "\nsherman.attach_timeout = $patience\nsherman.take_over = auto\njit = off\n"
 	  . "sherman.memory_nodes = '" . join(', ', map { $_->address } @msd) . "'\n"
 	  . Msd::configuration()
 	  . "wal_keep_size = 1GB\nmax_standby_streaming_delay = 1s\nhot_standby_feedback = off\nwal_receiver_status_interval = 1s\nlog_min_messages = warning\n");
 
 prepare_rows($primary);
 $primary->safe_psql('postgres', q{SELECT pg_create_physical_replication_slot('standby')});
-$primary->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'base', has_streaming => 1);
-$standby->append_conf('postgresql.conf', "primary_slot_name = standby\n");
-$standby->start;
+my $standby = standby_of($primary, 'standby', "primary_slot_name = standby\n");
 $primary->wait_for_catchup($standby);
 $standby->poll_query_until('postgres', q{SELECT count(*) = 2 FROM sherman_stat_memory_nodes WHERE state = 'attached'}) or die 'the standby attaches nothing';
 
@@ -42,7 +39,7 @@ foreach my $feedback (qw(off on))
 {
 	$standby->safe_psql('postgres', "ALTER SYSTEM SET hot_standby_feedback = $feedback");
 	# Where nothing is in the way of replay it is waited for as long as it takes on a busy machine.
-	$standby->safe_psql('postgres', q{ALTER SYSTEM SET max_standby_streaming_delay = '5min'}) if $feedback eq 'on';
+	$standby->safe_psql('postgres', qq{ALTER SYSTEM SET max_standby_streaming_delay = '$patience'}) if $feedback eq 'on';
 	$standby->reload;
 	$primary->poll_query_until('postgres', q{SELECT xmin IS } . ($feedback eq 'on' ? 'NOT ' : '') . q{NULL FROM pg_replication_slots}) or die;
 	# The primary holds back what the standby sees from there on.

@@ -56,11 +56,7 @@ index_at('rows_id', 'rows USING sherman (id)', 0);
 index_at('rows_word', 'rows USING sherman (word)', 1);
 index_at('rows_part', 'rows USING sherman (part, id)', 0);
 $primary->safe_psql('postgres', 'VACUUM ANALYZE rows');
-$primary->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'base', has_streaming => 1);
-$standby->append_conf('postgresql.conf', "sherman.memory_nodes = '" . join(', ', map { $_->address } @msd) . "'\n");
-$standby->start;
+my $standby = standby_of($primary, 'standby', "sherman.memory_nodes = '" . join(', ', map { $_->address } @msd) . "'\n");
 wait_noted($primary);
 $primary->wait_for_catchup($standby);
 

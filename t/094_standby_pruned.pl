@@ -11,6 +11,7 @@ use Msd;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Sherman;
+use Takeover;
 use Test::More;
 
 my $msd = Msd->new('far', size => 128, transport => 'tls');
@@ -29,10 +30,7 @@ $primary->safe_psql(
 	CREATE INDEX rows_val ON rows USING sherman (val);
 	VACUUM ANALYZE rows;
 });
-$primary->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'base', has_streaming => 1);
-$standby->start;
+my $standby = standby_of($primary, 'standby');
 
 sub changed
 {

@@ -25,14 +25,7 @@ my $primary = new_cluster('primary',
 	  . "archive_mode = on\narchive_command = 'case %f in *.history) cp \"%p\" \"$archive/%f\";; esac'\nrestore_command = 'cp \"$archive/%f\" \"%p\"'\n");
 
 $primary->safe_psql('postgres', q{CREATE TABLE rows (id int, word text); INSERT INTO rows SELECT g, md5(g::text) FROM generate_series(1, 1000) g; CREATE INDEX rows_id ON rows USING sherman (id)});
-$primary->backup('base');
-my ($first, $second) = map { PostgreSQL::Test::Cluster->new($_) } qw(first second);
-
-foreach my $server ($first, $second)
-{
-	$server->init_from_backup($primary, 'base', has_streaming => 1);
-	$server->start;
-}
+my ($first, $second) = map { standby_of($primary, $_) } qw(first second);
 wait_noted($primary);
 $primary->wait_for_catchup($_) foreach $first, $second;
 $primary->stop('immediate');

@@ -25,11 +25,7 @@ my $primary = new_cluster('primary',
 	  . Msd::configuration());
 
 $primary->safe_psql('postgres', q{CREATE TABLE rows (id int, word text); INSERT INTO rows SELECT g, md5(g::text) FROM generate_series(1, 1000) g; CREATE INDEX rows_id ON rows USING sherman (id)});
-$primary->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'base', has_streaming => 1);
-$standby->append_conf('postgresql.conf', "sherman.debug_process = 'sherman launcher'\nsherman.debug_action = pause\nsherman.debug_step = 6\n");
-$standby->start;
+my $standby = standby_of($primary, 'standby', "sherman.debug_process = 'sherman launcher'\nsherman.debug_action = pause\nsherman.debug_step = 6\n");
 wait_noted($primary);
 $primary->wait_for_catchup($standby);
 

@@ -10,6 +10,7 @@ use Msd;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Sherman;
+use Takeover;
 use Test::More;
 
 use constant { CHANNELS => 16, SESSIONS => 14 };
@@ -26,10 +27,7 @@ $primary->safe_psql(
 	CREATE INDEX rows_id ON rows USING sherman (id);
 	VACUUM ANALYZE rows;
 });
-$primary->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'base', has_streaming => 1);
-$standby->start;
+my $standby = standby_of($primary, 'standby');
 $primary->wait_for_catchup($standby);
 $standby->poll_query_until('postgres', q{SELECT state = 'ok' FROM sherman_stat_indexes}) or die 'the standby reads nothing';
 

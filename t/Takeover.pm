@@ -7,11 +7,25 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Sherman;
 use Test::More;
 
-our @EXPORT = qw(wait_attached wait_noted is_whole);
+our @EXPORT = qw(standby_of wait_attached wait_noted is_whole);
+
+# A standby of a server, made of a backup of now and started, with settings of its own.
+sub standby_of
+{
+	my ($primary, $name, $conf) = @_;
+	my $standby = PostgreSQL::Test::Cluster->new($name);
+
+	$primary->backup($name);
+	$standby->init_from_backup($primary, $name, has_streaming => 1);
+	$standby->append_conf('postgresql.conf', $conf) if defined $conf;
+	$standby->start;
+	return $standby;
+}
 
 sub wait_attached
 {

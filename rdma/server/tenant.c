@@ -132,13 +132,13 @@ fabric_server_forget_tenant(FabricServer *server, uint32_t tenant)
 	set_name(server->memory.header, tenant, freed);
 }
 
-/* How many tenants have a key? */
+/* How many tenants have a key? NULL: nobody needs one. */
 static uint32_t
 count_tenants(const FabricKeys *keys)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < keys->count; i++)
+	for (uint32_t i = 0; keys != NULL && i < keys->count; i++)
 	{
 		uint32_t first = 0;
 
@@ -161,7 +161,7 @@ static bool
 leaves_enough(const FabricServer *server, uint32_t tenant, uint32_t most,
               const uint32_t used[MEMORY_MAX_TENANTS], uint32_t beside)
 {
-	uint32_t tenants = server->keys == NULL ? 0 : count_tenants(server->keys);
+	uint32_t tenants = count_tenants(server->keys);
 	uint32_t part = tenants < 2 ? 0 : sure_part(tenants, most);
 	uint32_t owed = tenants < 2 ? 0 : (tenants - 1) * part;
 	uint32_t taken = beside;
@@ -189,7 +189,7 @@ fabric_server_leaves_enough(const FabricServer *server, uint32_t tenant, uint32_
 static uint32_t
 channels_left_by(const FabricServer *server, bool reader)
 {
-	uint32_t tenants = server->keys == NULL ? 0 : count_tenants(server->keys);
+	uint32_t tenants = count_tenants(server->keys);
 	uint32_t sure = sure_part(tenants, (uint32_t) server->memory.header->max_channels);
 
 	return reader ? (sure + READERS_LEAVE - 1) / READERS_LEAVE : 0;

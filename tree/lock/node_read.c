@@ -123,6 +123,36 @@ position_take(uint64_t *image, const uint64_t *line, NodeVerdict *verdict)
 	image[HEADER_EPOCH] = line[HEADER_EPOCH];
 }
 
+/* Line 0 of some leaves of one memory node, read again by one chain. */
+typedef struct LinesAgain
+{
+	int count;
+	int places[FABRIC_MAX_CHAIN]; /* of the leaves, among those that were read */
+	FabricOp ops[FABRIC_MAX_CHAIN];
+	_Alignas(LINE_BYTES) uint64_t lines[FABRIC_MAX_CHAIN][LINE_WORDS];
+} LinesAgain;
+
+/* Chooses the next leaves, from `from` on, whose positions may be old; returns behind which one to go on. */
+static int
+lines_choose(Tree *tree, LinesAgain *again, const uint64_t *pointers, int from, int count,
+             uint64_t *const *images, const NodeVerdict *verdicts)
+{
+	int i = from;
+
+	again->count = 0;
+	for (; i < count && again->count < (int) FABRIC_MAX_CHAIN; i++)
+	{
+		if (verdicts[i] != NODE_GOOD || !position_may_be_old(tree, pointers[i], images[i]))
+			continue;
+		if (again->count > 0 &&
+		    pointer_memory_node(pointers[i]) != pointer_memory_node(pointers[again->places[0]]))
+			break;
+		again->ops[again->count] = node_op(pointers[i], LINE_BYTES, again->lines[again->count]);
+		again->places[again->count++] = i;
+	}
+	return i;
+}
+
 /*
  * Reads the positions of a reader's leaves once more, where they may be older than the cells: in chains that begin when the
  * images are there.  A writer raises a position before it adds the cell, so what is read now is behind all cells of the image.
@@ -131,35 +161,22 @@ static TreeStatus
 positions_read_again(Tree *tree, const uint64_t *pointers, int count, uint64_t *const *images,
                      NodeVerdict *verdicts)
 {
-	_Alignas(LINE_BYTES) uint64_t lines[FABRIC_MAX_CHAIN][LINE_WORDS];
-	FabricOp ops[FABRIC_MAX_CHAIN];
-	int places[FABRIC_MAX_CHAIN];
+	LinesAgain again;
+	TreeStatus status;
 
-	if (!tree->client->options.reader)
-		return TREE_OK;
-	for (int next = 0, n = 0; next < count || n > 0; n = 0)
+	for (int next = 0; tree->client->options.reader && next < count;)
 	{
-		TreeStatus status;
-
-		for (; next < count && n < (int) FABRIC_MAX_CHAIN; next++)
-		{
-			if (verdicts[next] != NODE_GOOD || !position_may_be_old(tree, pointers[next], images[next]))
-				continue;
-			if (n > 0 && pointer_memory_node(pointers[next]) != pointer_memory_node(pointers[places[0]]))
-				break;
-			ops[n] = node_op(pointers[next], LINE_BYTES, lines[n]);
-			places[n++] = next;
-		}
-		if (n == 0)
+		next = lines_choose(tree, &again, pointers, next, count, images, verdicts);
+		if (again.count == 0)
 			break;
-		status = access_execute(tree, pointer_memory_node(pointers[places[0]]), ops, n);
+		status = access_execute(tree, pointer_memory_node(pointers[again.places[0]]), again.ops, again.count);
 		if (status != TREE_OK && status != TREE_RETRY)
 			return status;
-		for (int i = 0; i < n; i++)
+		for (int i = 0; i < again.count; i++)
 		{
-			position_take(images[places[i]], lines[i], &verdicts[places[i]]);
+			position_take(images[again.places[i]], again.lines[i], &verdicts[again.places[i]]);
 			if (status == TREE_RETRY)
-				verdicts[places[i]] = NODE_TORN;
+				verdicts[again.places[i]] = NODE_TORN;
 		}
 	}
 	return TREE_OK;
