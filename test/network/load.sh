@@ -15,7 +15,7 @@
 #	LOAD_PROGRAM               test/network/load.c, built
 
 # The access method of the load's indexes: btree is what sherman's times are compared with.
-METHOD=sherman
+export METHOD=sherman
 
 # Seconds in which the clients answer what needs nothing of PostgreSQL: on whatever machine.
 export PATIENCE=60
