@@ -23,8 +23,8 @@
  * A transaction whose commit would not wait for standbys does not do so here either: who sets synchronous_commit to local may lose
  * what is committed, and then the index, too.
  */
-static bool
-standbys_have(XLogRecPtr end)
+bool
+sherman_standbys_have(XLogRecPtr end)
 {
 	bool		have;
 
@@ -36,13 +36,30 @@ standbys_have(XLogRecPtr end)
 	return have;
 }
 
+bool
+sherman_waits_for_standbys(void)
+{
+	return sherman_promotion_waits() && SyncRepRequested();
+}
+
+bool
+sherman_standbys_are_named(void)
+{
+	bool		defined;
+
+	LWLockAcquire(SyncRepLock, LW_SHARED);
+	defined = compat_standbys_defined();
+	LWLockRelease(SyncRepLock);
+	return defined || SyncRepStandbyNames == NULL || SyncRepStandbyNames[0] == '\0';
+}
+
 void
 sherman_flush_to_standbys(XLogRecPtr end)
 {
 	long		pause = FIRST_LOOK_MS;
 
 	sherman_flush(end);
-	while (!standbys_have(end))
+	while (!sherman_standbys_have(end))
 	{
 		CHECK_FOR_INTERRUPTS();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, pause, sherman_wait_event(SHERMAN_WAIT_STANDBYS));

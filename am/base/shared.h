@@ -189,6 +189,8 @@ typedef struct ShermanShared
 	pg_atomic_uint32 awaited;	/* 1: it is too early to say that no memory node can be attached */
 	pg_atomic_uint32 epoch;		/* in use, 0 before the first attach of this run */
 
+	pg_atomic_uint32 unfollowed;	/* 1: this server was promoted, and no synchronous standby has the WAL of that: nothing is attached */
+
 	ConditionVariable changed;
 	TimestampTz wait_began;		/* when the first session began to wait for the attach, 0 = none yet */
 
@@ -198,6 +200,7 @@ typedef struct ShermanShared
 	XLogRecPtr	start_checkpoint;	/* the control file's, as this run found it */
 	ShermanAwaited end_awaited; /* before the launcher runs the startup process changes it */
 	bool		promoted;		/* this run began as a standby's */
+	XLogRecPtr	promoted_at;	/* the launcher's: in the WAL behind the promotion; invalid = it has not looked yet */
 	bool		unclean;		/* this epoch does not end clean: replicas may differ, or were not checked yet */
 	TreeWalLimits	ends;			/* of all epochs before the one in use; set before that is */
 
@@ -320,6 +323,13 @@ static inline uint64
 sherman_generation(void)
 {
 	return sherman_shared == NULL ? 0 : pg_atomic_read_u64(&sherman_shared->generation);
+}
+
+/* Whether nothing is attached because this server was promoted and no synchronous standby follows it yet (am/recovery/takeover.c). */
+static inline bool
+sherman_promotion_waits(void)
+{
+	return pg_atomic_read_u32(&sherman_shared->unfollowed) != 0;
 }
 
 /* Epoch in use; 0 if there is none. */

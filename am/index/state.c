@@ -58,11 +58,18 @@ sleep_while(bool (*waits) (const ShermanMetaPage *meta), const ShermanMetaPage *
 	ConditionVariablePrepareToSleep(&sherman_shared->changed);
 	while (waits(meta))
 	{
-		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
+		TimestampTz now = GetCurrentTimestamp();
+		bool		unfollowed = sherman_waits_for_standbys();
+		long		left;
 
-		if (left <= 0)
+		/* A commit of this process would wait for that standby without a limit, too. */
+		if (unfollowed)
+			deadline = TimestampTzPlusMilliseconds(now, sherman_attach_timeout_ms);
+		left = TimestampDifferenceMilliseconds(now, deadline);
+		if (left <= 0 && !unfollowed)
 			break;
-		ConditionVariableTimedSleep(&sherman_shared->changed, Min(left, LOOK_MS), sherman_wait_event(SHERMAN_WAIT_ATTACH));
+		ConditionVariableTimedSleep(&sherman_shared->changed, Min(Max(left, 1), LOOK_MS),
+									sherman_wait_event(unfollowed ? SHERMAN_WAIT_STANDBYS : SHERMAN_WAIT_ATTACH));
 	}
 	ConditionVariableCancelSleep();
 }

@@ -339,6 +339,12 @@ sherman_report(int elevel, TreeStatus status, const char *detail, Relation index
 		pfree(name);
 }
 
+int
+sherman_hint_unfollowed(void)
+{
+	return errhint("To go on without a standby: ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf();");
+}
+
 char *
 sherman_away_text(int position)
 {
@@ -381,6 +387,14 @@ sherman_report_away(int elevel, const char *subject, int position)
 	int			code = ERRCODE_CONNECTION_FAILURE;
 	const char *hint = look_hint;
 
+	if (sherman_promotion_waits())
+	{
+		ereport(elevel,
+				(errcode(ERRCODE_CONNECTION_FAILURE),
+				 errmsg("%s: this server was promoted, and no synchronous standby follows it yet", subject),
+				 sherman_hint_unfollowed()));
+		return;
+	}
 	if (position >= 0)
 	{
 		wanted = sherman_node_looked_for(position, &listed);

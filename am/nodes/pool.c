@@ -442,6 +442,7 @@ sherman_pool_start(ShermanShared *shared)
 	wanted = shared->listed_count > 0 && IsPostmasterEnvironment && !IsBinaryUpgrade;
 	know_nodes(shared, wanted);
 	pg_atomic_init_u32(&shared->awaited, wanted ? 1 : 0);
+	pg_atomic_init_u32(&shared->unfollowed, 0);
 }
 
 void

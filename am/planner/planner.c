@@ -181,7 +181,8 @@ fill_index(IndexOptInfo *info)
 		return false;
 	index = index_open(info->indexoid, NoLock);
 	state = sherman_index_state(index, &reason);
-	if (state == SHERMAN_ATTACHING)
+	/* For a standby that follows this server a query need not wait: the table answers. */
+	if (state == SHERMAN_ATTACHING && !sherman_promotion_waits())
 	{
 		ShermanMetaPage meta;
 

@@ -383,6 +383,19 @@ become_copy(char *failure)
 	return false;
 }
 
+bool
+sherman_recovery_takes_from_other(void)
+{
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		const ShermanLocalNode *node = &sherman_shared->local.node[i];
+
+		if (node->member != 0 && node->epoch >> EPOCH_TIMELINE_SHIFT < Min(GetWALInsertionTimeLine(), EPOCH_TIMELINE_MAX))
+			return true;
+	}
+	return false;
+}
+
 /*
  * The number of a memory node's next epoch behind `last`. The step is drawn: two servers that go on from copies of
  * one memory do not open epochs of the same number, so that neither uses the other's memory. The upper bits are the timeline.

@@ -36,6 +36,10 @@ extern bool sherman_keep_file(const char *path, const char *why);
 /* In the startup hook: reads control file and state file, and judges the last end. */
 extern void sherman_recovery_start(struct ShermanShared *shared);
 /*
+ * Whether some memory node is known from an earlier timeline alone, in which it was another server's, or this one's before it was promoted.
+ */
+extern bool sherman_recovery_takes_from_other(void);
+/*
  * In the launcher, before the first memory node of this run is attached: begins the epoch, with what the last
  * end says about each memory node.  False: `failure` (SHERMAN_FAILURE_BYTES) says why.
  */
@@ -103,6 +107,11 @@ extern bool sherman_take_over_end(ShermanLocal *local, XLogRecPtr end);
  * decided yet, and nothing may be attached.
  */
 extern bool sherman_take_over_round(void);
+/*
+ * In the launcher, behind that: whether memory nodes may be attached.  False: this server would take them from the one that it was a standby
+ * of, and no synchronous standby has the WAL of its promotion yet.
+ */
+extern bool sherman_promotion_is_followed(void);
 
 /* ---- epochs.c ---- */
 

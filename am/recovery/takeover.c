@@ -13,6 +13,9 @@
  *
  * What the owner does later is detected, whatever it is: attaching to a memory node, it opens an epoch
  * there that the page does not know.
+ *
+ * With synchronous replication nothing is taken before a standby follows: a server that was promoted and is deposed before then has changed
+ * nothing, and whoever is promoted instead has the indexes.
  */
 #include "am/base/sherman.h"
 
@@ -308,4 +311,43 @@ sherman_take_over_round(void)
 				 errhint("Rebuild them with REINDEX.")));
 	decided();
 	return true;
+}
+
+/* ---- promotions that nobody follows yet ---- */
+
+/*
+ * Whether a synchronous standby has the WAL of this server's promotion, or none is wanted.  Where commits wait for one nothing was
+ * acknowledged before; so before that another server may be promoted in place of this one, and lose nothing.
+ */
+static bool
+is_followed(void)
+{
+	/* Recovery has flushed the record of its end. */
+	if (XLogRecPtrIsInvalid(sherman_shared->promoted_at))
+		sherman_shared->promoted_at = GetFlushRecPtr(NULL);
+	return sherman_standbys_are_named() && sherman_standbys_have(sherman_shared->promoted_at);
+}
+
+bool
+sherman_promotion_is_followed(void)
+{
+	bool		followed = sherman_shared->embedded || !sherman_recovery_takes_from_other() || is_followed();
+
+	if (followed == !sherman_promotion_waits())
+		return followed;
+	if (followed)
+		ereport(LOG, (errmsg("sherman indexes are taken over: a synchronous standby follows this server, or none is wanted")));
+	else
+		ereport(LOG,
+				(errmsg("sherman indexes wait for a synchronous standby that follows this server"),
+				 errdetail("Until there is one another server may be promoted in place of this one. Meanwhile queries run without the "
+						   "indexes, and changes of their tables wait, as commits do."),
+				 sherman_hint_unfollowed()));
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	pg_atomic_write_u32(&sherman_shared->unfollowed, followed ? 0 : 1);
+	/* Those who wait do so for the attach, from now on. */
+	sherman_shared->wait_began = 0;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	decided();
+	return followed;
 }

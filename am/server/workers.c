@@ -414,7 +414,7 @@ sherman_launcher_main(Datum argument)
 			horizon_round();
 			sherman_forget_round();
 			sherman_wal_end_round();
-			if (sherman_take_over_round())
+			if (sherman_take_over_round() && sherman_promotion_is_followed())
 				sherman_attach_round();
 			gone = Min(sherman_pool_find_gone(), sherman_replicas_round());
 			if (sherman_phase() == SHERMAN_PHASE_ATTACHED)

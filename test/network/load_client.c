@@ -266,12 +266,40 @@ may_go_on(Client *client)
 	return !quit;
 }
 
+/*
+ * Whether the server is one whose answers count.  A standby that was just promoted may be deposed again before anybody has followed it, and
+ * what it shows then is lost: where commits wait for a synchronous standby, this one does so first.
+ */
+static bool
+server_counts(Client *client)
+{
+	PGresult *answer;
+
+	if (run_statement(client, "SELECT pg_logical_emit_message(true, 'load', 'here')", false, &answer) != DONE)
+		return false;
+	PQclear(answer);
+	return true;
+}
+
+static bool
+in_doubt(const Client *client)
+{
+	for (uint32_t i = 0; i < client->count; i++)
+	{
+		if (client->rows[i].doubt)
+			return true;
+	}
+	return false;
+}
+
 /* What became of the rows whose statement was cut off: asks without sherman's indexes. */
 static bool
 settle(Client *client)
 {
 	char statement[128];
 
+	if (in_doubt(client) && !server_counts(client))
+		return false;
 	for (uint32_t i = 0; i < client->count; i++)
 	{
 		Row *row = &client->rows[i];
