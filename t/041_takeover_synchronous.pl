@@ -124,7 +124,18 @@ my $third = synchronous_standby('gamma');
 stop_receiver($third);
 $primary->safe_psql('postgres', q{SET synchronous_commit = local; DELETE FROM rows WHERE id % 3 = 0});
 is($primary->safe_psql('postgres', q{SET synchronous_commit = local; VACUUM rows; SELECT count(*) FROM rows WHERE id % 3 = 0}), '0', 'with synchronous_commit = local VACUUM does not wait');
+
+#
+# Nobody has set it for autovacuum, whose commits are local always: it gives up, as other tables wait for it.
+#
+my $offset = -s $primary->logfile;
+$primary->safe_psql('postgres', q{SET synchronous_commit = local; DELETE FROM rows WHERE id % 5 = 0});
+$primary->append_conf('postgresql.conf', "sherman.attach_timeout = 1s\nautovacuum = on\nautovacuum_naptime = 1s\nautovacuum_vacuum_threshold = 10\nautovacuum_vacuum_scale_factor = 0\n");
+$primary->reload;
+$primary->wait_for_log(qr/ERROR:  no synchronous standby has the WAL behind which an index may be changed.*?CONTEXT:  while vacuuming index "rows_id".*?automatic vacuum of table "postgres.public.rows"/s, $offset);
+is($primary->safe_psql('postgres', q{SELECT autovacuum_count FROM pg_stat_user_tables WHERE relname = 'rows'}), '0', 'autovacuum does not remove what the standby has');
 kill 'CONT', $receiver;
+ok($primary->poll_query_until('postgres', q{SELECT autovacuum_count > 0 FROM pg_stat_user_tables WHERE relname = 'rows'}), 'with the standby it does');
 
 $third->stop;
 $primary->stop;

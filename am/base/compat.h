@@ -27,6 +27,7 @@
 #include "nodes/pathnodes.h"
 #include "optimizer/restrictinfo.h"
 #include "pgstat.h"
+#include "postmaster/autovacuum.h"
 #include "replication/message.h"
 #include "replication/walsender_private.h"
 #include "storage/bufmgr.h"
@@ -79,6 +80,16 @@ compat_wal_end(void)
 	return LogLogicalMessage("sherman", "", 0, false, false);
 #else
 	return LogLogicalMessage("sherman", "", 0, false);
+#endif
+}
+
+static inline bool
+compat_is_autovacuum(void)
+{
+#if PG_VERSION_NUM >= 170000
+	return AmAutoVacuumWorkerProcess();
+#else
+	return IsAutoVacuumWorkerProcess();
 #endif
 }
 

@@ -12,6 +12,7 @@
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "storage/spin.h"
+#include "utils/timestamp.h"
 
 #include "am/base/compat.h"
 #include "am/base/shared.h"
@@ -22,14 +23,22 @@
 
 /*
  * A transaction whose commit would not wait for standbys does not do so here either: who sets synchronous_commit to local may lose
- * what is committed, and then the index, too.
+ * what is committed, and then the index, too.  Nobody has set it for an autovacuum worker, whose commits core makes local.
  */
+bool
+sherman_commits_wait(void)
+{
+	if (compat_is_autovacuum())
+		return sherman_shared != NULL && pg_atomic_read_u32(&sherman_shared->commits_wait) != 0;
+	return SyncRepRequested();
+}
+
 static bool
 standbys_have(XLogRecPtr end)
 {
 	bool		have;
 
-	if (!SyncRepRequested())
+	if (!sherman_commits_wait())
 		return true;
 	LWLockAcquire(SyncRepLock, LW_SHARED);
 	have = !compat_standbys_defined() || WalSndCtl->lsn[SYNC_REP_WAIT_FLUSH] >= end;
@@ -38,13 +47,13 @@ standbys_have(XLogRecPtr end)
 }
 
 bool
-sherman_waits_for_standbys(void)
+sherman_standbys_wanted(void)
 {
-	return sherman_promotion_waits() && SyncRepRequested();
+	return SyncRepRequested() && SyncRepConfig != NULL;
 }
 
 /*
- * Where a walsender's WAL goes to has been sent; invalid if there is another one by now.
+ * Up to where a walsender has sent the WAL; invalid if there is another one by now.
  */
 static XLogRecPtr
 sent_by(const SyncRepStandbyData *standby)
@@ -65,33 +74,41 @@ sent_by(const SyncRepStandbyData *standby)
  * Race -- synchronous_standby_names was set right before the promotion, and the checkpointer, which tells all others, has not read it yet.  So
  * what this process has read of it counts.
  */
-bool
+ShermanFollowed
 sherman_standbys_follow(XLogRecPtr end)
 {
 	SyncRepStandbyData *standbys;
 	int			count;
 	int			followers = 0;
 
-	if (!standbys_have(end))
-		return false;
-	if (!SyncRepRequested() || SyncRepConfig == NULL)
-		return true;
+	if (!sherman_standbys_wanted())
+		return SHERMAN_FOLLOWED;
 	count = SyncRepGetCandidateStandbys(&standbys);
 	for (int i = 0; i < count; i++)
 		followers += standbys[i].flush >= end && sent_by(&standbys[i]) >= end;
 	pfree(standbys);
-	return followers >= SyncRepConfig->num_sync;
+	if (followers >= SyncRepConfig->num_sync)
+		return SHERMAN_FOLLOWED;
+	return count >= SyncRepConfig->num_sync ? SHERMAN_LAGS : SHERMAN_ALONE;
 }
 
 void
 sherman_flush_to_standbys(XLogRecPtr end)
 {
 	long		pause = FIRST_LOOK_MS;
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), sherman_attach_timeout_ms);
 
 	sherman_flush(end);
-	while (!standbys_have(end))
+	/* With the embedded memory node no other server goes on. */
+	while (!sherman_shared->embedded && !standbys_have(end))
 	{
 		CHECK_FOR_INTERRUPTS();
+		/* It would keep other tables from being vacuumed. */
+		if (compat_is_autovacuum() && GetCurrentTimestamp() >= deadline)
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("no synchronous standby has the WAL behind which an index may be changed"),
+					 errhint("Start a standby of \"synchronous_standby_names\". VACUUM by hand waits for it, unless \"synchronous_commit\" is \"local\".")));
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, pause, sherman_wait_event(SHERMAN_WAIT_STANDBYS));
 		ResetLatch(MyLatch);
 		pause = Min(pause * 2, LAST_LOOK_MS);

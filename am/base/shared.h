@@ -189,6 +189,7 @@ typedef struct ShermanShared
 	pg_atomic_uint32 awaited;	/* 1: it is too early to say that no memory node can be attached */
 	pg_atomic_uint32 epoch;		/* in use, 0 before the first attach of this run */
 
+	pg_atomic_uint32 commits_wait;	/* 1: synchronous_commit has commits wait for standbys, if there are to be some, by the launcher's settings */
 	pg_atomic_uint32 unfollowed;	/* 1: this server was promoted, and no synchronous standby has the WAL of that: nothing is attached */
 
 	ConditionVariable changed;
@@ -200,7 +201,8 @@ typedef struct ShermanShared
 	XLogRecPtr	start_checkpoint;	/* the control file's, as this run found it */
 	ShermanAwaited end_awaited; /* before the launcher runs the startup process changes it */
 	bool		promoted;		/* this run began as a standby's */
-	XLogRecPtr	promoted_at;	/* the launcher's: in the WAL behind the promotion; invalid = it has not looked yet */
+	XLogRecPtr	promoted_at;	/* the launcher's: behind the first page of history since the promotion; invalid = there is none yet */
+	bool		introduced;		/* some memory node was, or may have been, attached by this instance's identity in this run */
 	bool		unclean;		/* this epoch does not end clean: replicas may differ, or were not checked yet */
 	TreeWalLimits	ends;			/* of all epochs before the one in use; set before that is */
 

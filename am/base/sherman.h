@@ -223,16 +223,24 @@ extern void sherman_crash_points_watch(void (*changed) (void));
 
 /* ---- durable.c ---- */
 
-/*
- * Whether as many synchronous standbys as are wanted have WAL up to `end`, which lies behind this server's promotion, in its own timeline; or
- * this process's commits would not wait for any.
- */
-extern bool sherman_standbys_follow(XLogRecPtr end);
-/* Whether nothing is attached before a synchronous standby follows this promoted server, and this process's commits would wait for one, too. */
-extern bool sherman_waits_for_standbys(void);
+/* Whether this process's commits would wait for synchronous standbys, if there are to be some; of autovacuum: whether others' would. */
+extern bool sherman_commits_wait(void);
+/* Whether there are to be some, as this process has read its settings. */
+extern bool sherman_standbys_wanted(void);
+
+typedef enum ShermanFollowed
+{
+	SHERMAN_FOLLOWED,			/* as many synchronous standbys as are wanted have it, or none is */
+	SHERMAN_LAGS,				/* so many are there, and have not */
+	SHERMAN_ALONE				/* they are not there */
+} ShermanFollowed;
+
+/* Whether synchronous standbys have WAL up to `end`, which lies behind this server's promotion, in its own timeline. */
+extern ShermanFollowed sherman_standbys_follow(XLogRecPtr end);
 /*
  * Flushes WAL up to `end`, and waits until synchronous standbys have flushed it, if this process's commits would wait for them: for what
- * must not be undone by a promotion, either.  Interrupts are served meanwhile: nothing may be locked at a memory node.
+ * must not be undone by a promotion, either.  Interrupts are served meanwhile: nothing may be locked at a memory node.  An autovacuum worker
+ * raises behind attach_timeout.
  */
 extern void sherman_flush_to_standbys(XLogRecPtr end);
 

@@ -20,7 +20,8 @@ sherman_client(void)
 		sherman_report_state(ERROR, NULL, SHERMAN_HIDDEN, SHERMAN_REASON_NONE);
 	if (!sherman_connection_leave_standby())
 		sherman_report_conflict(NULL, "this server was promoted since the transaction read it");
-	sherman_wait_attached(NULL);
+	if (!sherman_promotion_waits() || sherman_wait_followed())
+		sherman_wait_attached(NULL);
 	if (sherman_phase() != SHERMAN_PHASE_ATTACHED)
 		sherman_report_away(ERROR, "sherman indexes", -1);
 	client = sherman_connection_client();

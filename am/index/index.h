@@ -5,6 +5,8 @@
 #ifndef SHERMAN_AM_INDEX_H
 #define SHERMAN_AM_INDEX_H
 
+#include "utils/snapshot.h"
+
 #include "am/base/shared.h"
 #include "am/keys/keys.h"
 
@@ -143,11 +145,21 @@ extern const char *sherman_state_name(ShermanState state);
 
 /*
  * Waits while the index with this metapage is ATTACHING (NULL: while no memory node is attached), at most until
- * attach_timeout after the first session began to wait; cancel raises.
+ * attach_timeout after the first session began to wait, and not at all where sherman_promotion_waits(); cancel raises.
  */
 extern void sherman_wait_attached(const ShermanMetaPage *meta);
+/*
+ * For a change, where sherman_promotion_waits(): until a synchronous standby follows this server, without a limit if this process's commits
+ * would wait for it, else, and in autovacuum, for attach_timeout; cancel raises.  False: none does.
+ */
+extern bool sherman_wait_followed(void);
 /* Waits for as long as something else is so, at most attach_timeout; cancel raises. */
 extern void sherman_wait_while(bool (*waits) (const ShermanMetaPage *meta), const ShermanMetaPage *meta);
+/*
+ * Whether a snapshot (or InvalidSnapshot) was taken before this server was promoted.  It may see rows whose entries the old primary has marked
+ * as dead, or which have been removed since: no index is read by it.
+ */
+extern bool sherman_snapshot_is_of_standby(Snapshot snapshot);
 /* Raises for a state other than OK. */
 extern void sherman_report_state(int elevel, Relation index, ShermanState state, ShermanReason reason);
 /* Whether leaves of a usable index may still be unverified: their entries are looked up before they count. */

@@ -10,8 +10,10 @@
 #include "access/xlog.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/index/replica_placement.h"
 #include "am/index/index.h"
@@ -42,6 +44,9 @@ is_attaching(const ShermanMetaPage *meta)
 {
 	ShermanReason reason;
 
+	/* Not by waiting for a memory node. */
+	if (sherman_promotion_waits())
+		return false;
 	if (meta == NULL)
 		return sherman_phase() == SHERMAN_PHASE_ATTACHING;
 	return sherman_state_determine(meta, true, &reason) == SHERMAN_ATTACHING;
@@ -58,20 +63,27 @@ sleep_while(bool (*waits) (const ShermanMetaPage *meta), const ShermanMetaPage *
 	ConditionVariablePrepareToSleep(&sherman_shared->changed);
 	while (waits(meta))
 	{
-		TimestampTz now = GetCurrentTimestamp();
-		bool		unfollowed = sherman_waits_for_standbys();
-		long		left;
+		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
 
-		/* A commit of this process would wait for that standby without a limit, too. */
-		if (unfollowed)
-			deadline = TimestampTzPlusMilliseconds(now, sherman_attach_timeout_ms);
-		left = TimestampDifferenceMilliseconds(now, deadline);
-		if (left <= 0 && !unfollowed)
+		if (left <= 0)
 			break;
-		ConditionVariableTimedSleep(&sherman_shared->changed, Min(Max(left, 1), LOOK_MS),
-									sherman_wait_event(unfollowed ? SHERMAN_WAIT_STANDBYS : SHERMAN_WAIT_ATTACH));
+		ConditionVariableTimedSleep(&sherman_shared->changed, Min(left, LOOK_MS), sherman_wait_event(SHERMAN_WAIT_ATTACH));
 	}
 	ConditionVariableCancelSleep();
+}
+
+bool
+sherman_wait_followed(void)
+{
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), sherman_attach_timeout_ms);
+
+	ConditionVariablePrepareToSleep(&sherman_shared->changed);
+	/* A commit of this process would wait for that standby without a limit, too; or else for none.  Autovacuum has other tables. */
+	while (sherman_promotion_waits() &&
+		   ((sherman_commits_wait() && !compat_is_autovacuum()) || GetCurrentTimestamp() < deadline))
+		ConditionVariableTimedSleep(&sherman_shared->changed, LOOK_MS, sherman_wait_event(SHERMAN_WAIT_STANDBYS));
+	ConditionVariableCancelSleep();
+	return !sherman_promotion_waits();
 }
 
 void
@@ -339,6 +351,12 @@ sherman_state_determine(const ShermanMetaPage *meta, bool sound, ShermanReason *
 		default:
 			return SHERMAN_UNREACHABLE;
 	}
+}
+
+bool
+sherman_snapshot_is_of_standby(Snapshot snapshot)
+{
+	return snapshot != InvalidSnapshot && IsMVCCSnapshot(snapshot) && snapshot->takenDuringRecovery && !RecoveryInProgress();
 }
 
 void

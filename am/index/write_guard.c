@@ -135,6 +135,9 @@ before_skip(Relation index, ShermanIndex *opened)
 			opened->break_durable = true;
 			return;
 		case SHERMAN_UNREACHABLE:
+			/* That is not that a memory node is away. */
+			if (sherman_promotion_waits())
+				break;
 			if (constraint || !index->rd_index->indisvalid ||
 				sherman_on_unavailable != SHERMAN_UNAVAILABLE_BREAK)
 				break;
@@ -144,6 +147,19 @@ before_skip(Relation index, ShermanIndex *opened)
 			break;
 	}
 	sherman_report_state(ERROR, index, opened->state, opened->reason);
+}
+
+/*
+ * Opens it for a change, which waits for a synchronous standby behind a promotion, as its commit would.
+ */
+static ShermanIndex *
+open_to_change(Relation index)
+{
+	ShermanIndex *opened = sherman_index(index);
+
+	while (unlikely(opened->state == SHERMAN_UNREACHABLE && sherman_promotion_waits()) && sherman_wait_followed())
+		opened = sherman_index(index);
+	return opened;
 }
 
 /*
@@ -164,7 +180,7 @@ begin_insert(Relation relation, ShermanIndex *index)
 ShermanIndex *
 sherman_index_for_insert(Relation index)
 {
-	ShermanIndex *opened = sherman_index(index);
+	ShermanIndex *opened = open_to_change(index);
 
 	if (likely(opened->state == SHERMAN_OK && opened->tree != NULL &&
 			   opened->mutated_epoch == sherman_epoch()))
@@ -194,7 +210,7 @@ sherman_index_is_mutated(const ShermanIndex *index)
 ShermanIndex *
 sherman_index_for_vacuum(Relation index)
 {
-	ShermanIndex *opened = sherman_index(index);
+	ShermanIndex *opened = open_to_change(index);
 
 	if (opened->state == SHERMAN_OK)
 	{

@@ -443,6 +443,7 @@ sherman_pool_start(ShermanShared *shared)
 	know_nodes(shared, wanted);
 	pg_atomic_init_u32(&shared->awaited, wanted ? 1 : 0);
 	pg_atomic_init_u32(&shared->unfollowed, 0);
+	pg_atomic_init_u32(&shared->commits_wait, 0);
 }
 
 void

@@ -18,6 +18,7 @@
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 #include "am/access/access.h"
@@ -179,10 +180,12 @@ fill_index(IndexOptInfo *info)
 	/* No block, as core has found: it is being built, our own question for workers comes here. */
 	if (info->pages == 0)
 		return false;
+	/* A scan would end with a conflict. */
+	if (ActiveSnapshotSet() && sherman_snapshot_is_of_standby(GetActiveSnapshot()))
+		return false;
 	index = index_open(info->indexoid, NoLock);
 	state = sherman_index_state(index, &reason);
-	/* For a standby that follows this server a query need not wait: the table answers. */
-	if (state == SHERMAN_ATTACHING && !sherman_promotion_waits())
+	if (state == SHERMAN_ATTACHING)
 	{
 		ShermanMetaPage meta;
 

@@ -50,6 +50,10 @@ static const char *const signal_files[] = {"backup_label", "recovery.signal", "s
 #define EPOCH_TIMELINE_SHIFT 48
 #define EPOCH_TIMELINE_MAX UINT64CONST(0xFFFF)
 
+/* How long an attach waits for a standby to be told of it, and between two looks. */
+#define FOLLOW_MS 1000
+#define FOLLOW_LOOK_MS 1
+
 /* ---- the verdict ---- */
 
 static bool
@@ -309,6 +313,27 @@ history_change(ShermanLocal *local, char *failure)
 	return false;
 }
 
+/*
+ * Whether whoever is promoted in place of this server knows by the page of the epoch that is about to be opened.  Of an attach behind a
+ * promotion it must; of any other one a standby that is there gets the time that it takes.
+ */
+static bool
+page_is_followed(char *failure)
+{
+	XLogRecPtr	end = GetFlushRecPtr(NULL);
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), FOLLOW_MS);
+	ShermanFollowed followed;
+
+	if (sherman_shared->embedded)
+		return true;
+	while ((followed = sherman_standbys_follow(end)) == SHERMAN_LAGS && GetCurrentTimestamp() < deadline)
+		pg_usleep(FOLLOW_LOOK_MS * 1000L);
+	if (followed == SHERMAN_FOLLOWED || !sherman_recovery_takes_from_other())
+		return true;
+	strlcpy(failure, "no synchronous standby has been told of it", SHERMAN_FAILURE_BYTES);
+	return false;
+}
+
 bool
 sherman_recovery_begin(char *failure)
 {
@@ -363,7 +388,7 @@ become_copy(char *failure)
 	strlcpy(failure, moved ? "it was used since by the server that this one is a copy of" :
 			"it was used since by a server with another history, which has taken the indexes over", SHERMAN_FAILURE_BYTES);
 	/* What is attached is known by that identity: the next start goes on here. */
-	if (pg_atomic_read_u32(&sherman_shared->epoch) != 0)
+	if (sherman_shared->introduced)
 		return false;
 	ereport(WARNING,
 			(moved ? errmsg("this data directory is a copy: its sherman indexes are broken") :
@@ -374,6 +399,8 @@ become_copy(char *failure)
 	local_begin(&local, sherman_shared->local.system_identifier);
 	if (!local_change(&local, failure))
 		return false;
+	/* A run that was begun before it was known has attached nothing. */
+	pg_atomic_write_u32(&sherman_shared->epoch, 0);
 	sherman_shared->start = SHERMAN_START_UNPROVEN;
 	sherman_shared->end_awaited = SHERMAN_AWAITED_NOTHING;
 	sherman_pool_adopt();
@@ -386,14 +413,23 @@ become_copy(char *failure)
 bool
 sherman_recovery_takes_from_other(void)
 {
+	uint64		timeline = Min(GetWALInsertionTimeLine(), EPOCH_TIMELINE_MAX);
+	bool		takes = false;
+
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
 		const ShermanLocalNode *node = &sherman_shared->local.node[i];
+		uint64		opened = node->epoch >> EPOCH_TIMELINE_SHIFT;
 
-		if (node->member != 0 && node->epoch >> EPOCH_TIMELINE_SHIFT < Min(GetWALInsertionTimeLine(), EPOCH_TIMELINE_MAX))
-			return true;
+		if (node->member == 0)
+			continue;
+		/* What was attached in this timeline was so behind the wait. */
+		if (opened == timeline)
+			return false;
+		/* An older version's epochs do not tell. */
+		takes |= opened != 0;
 	}
-	return false;
+	return takes;
 }
 
 /*
@@ -686,7 +722,7 @@ sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *
 	/* It is the memory that this server knew last: wherever the directory is, it is no copy. */
 	if (same)
 		local.moved = 0;
-	if (!history_change(&local, failure))
+	if (!history_change(&local, failure) || !page_is_followed(failure))
 		return false;
 	called = take_inventory(client, position, node->unclean_from);
 	if (called == TREE_OK)

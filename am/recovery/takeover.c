@@ -214,6 +214,17 @@ sherman_take_over_start(ShermanLocal *local)
 }
 
 /*
+ * Whether the owner's last run was this server's own, which was shut down when it was demoted, and nobody else has had the indexes since.
+ * Of that the WAL need not be there any more.
+ */
+static bool
+is_own_run(const ShermanLocal *local, const ShermanHistory *history)
+{
+	return memcmp(local->cluster, history->cluster, sizeof(local->cluster)) == 0 && local->nonce == history->nonce &&
+		local->epoch == history->epoch && local->known_by == SHERMAN_KNOWN_SHUTDOWN;
+}
+
+/*
  * Finds the place where the owner's history was cut, behind a recovery that has ended at `end` (invalid: that is not known).
  */
 static void
@@ -224,7 +235,10 @@ find_cut(ShermanLocal *local, XLogRecPtr end)
 
 	if (local->take_over == SHERMAN_TAKE_OVER_WANTED)
 		local->take_over = SHERMAN_TAKE_OVER_CUT;
-	local->cut = sherman_history_read(&history, &from) ? sherman_wal_cut(from, end) : InvalidXLogRecPtr;
+	if (!sherman_history_read(&history, &from))
+		local->cut = InvalidXLogRecPtr;
+	else
+		local->cut = is_own_run(local, &history) ? local->end : sherman_wal_cut(from, end);
 }
 
 bool
@@ -316,25 +330,24 @@ sherman_take_over_round(void)
 /* ---- promotions that nobody follows yet ---- */
 
 /*
- * Whether a synchronous standby has the WAL of this server's promotion, or none is wanted.  Where commits wait for one nothing was
- * acknowledged before; so before that another server may be promoted in place of this one, and lose nothing.
+ * Begins this server's own run, and tells of it in the WAL, for whoever is promoted in its place behind that.
  */
 static bool
-is_followed(void)
+tell_of_run(void)
 {
-	/* Recovery has flushed the record of its end. */
-	if (XLogRecPtrIsInvalid(sherman_shared->promoted_at))
-		sherman_shared->promoted_at = GetFlushRecPtr(NULL);
-	return sherman_standbys_follow(sherman_shared->promoted_at);
+	char		failure[SHERMAN_FAILURE_BYTES];
+
+	if (!XLogRecPtrIsInvalid(sherman_shared->promoted_at))
+		return true;
+	if (!sherman_recovery_begin(failure) || !sherman_history_write(&sherman_shared->local))
+		return false;
+	sherman_shared->promoted_at = GetFlushRecPtr(NULL);
+	return true;
 }
 
-bool
-sherman_promotion_is_followed(void)
+static void
+note_followed(bool followed)
 {
-	bool		followed = sherman_shared->embedded || !sherman_recovery_takes_from_other() || is_followed();
-
-	if (followed == !sherman_promotion_waits())
-		return followed;
 	if (followed)
 		ereport(LOG, (errmsg("sherman indexes are taken over: a synchronous standby follows this server, or none is wanted")));
 	else
@@ -349,5 +362,16 @@ sherman_promotion_is_followed(void)
 	sherman_shared->wait_began = 0;
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 	decided();
+}
+
+bool
+sherman_promotion_is_followed(void)
+{
+	bool		followed = sherman_shared->embedded || !sherman_recovery_takes_from_other() || !sherman_standbys_wanted() ||
+		(tell_of_run() && sherman_standbys_follow(sherman_shared->promoted_at) == SHERMAN_FOLLOWED);
+
+	pg_atomic_write_u32(&sherman_shared->commits_wait, sherman_commits_wait() ? 1 : 0);
+	if (followed == sherman_promotion_waits())
+		note_followed(followed);
 	return followed;
 }

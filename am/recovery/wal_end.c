@@ -150,7 +150,11 @@ sherman_wal_end_start(ShermanShared *shared, const ControlFileData *control)
 		return false;
 	if (shared->start == SHERMAN_START_UNPROVEN)
 	{
-		sherman_epoch_end(local, InvalidXLogRecPtr, SHERMAN_KNOWN_NOTHING);
+		/* A primary that was shut down, and is started as a standby, may be promoted again (find_cut()). */
+		if (local->closed && sherman_is_standby() && control->state == DB_SHUTDOWNED && control->checkPoint == local->closed_at)
+			sherman_epoch_end(local, local->closed_at, SHERMAN_KNOWN_SHUTDOWN);
+		else
+			sherman_epoch_end(local, InvalidXLogRecPtr, SHERMAN_KNOWN_NOTHING);
 		return true;
 	}
 	if (!sherman_checkpoint_is_ours(local, control))

@@ -143,6 +143,8 @@ scan_begin(IndexScanDesc scan, ScanDirection direction, int leaves_ahead)
 	state->standby = sherman_connection_is_reader();
 	if (unlikely(state->standby))
 		scan_standby_begin(scan);
+	else if (unlikely(sherman_snapshot_is_of_standby(scan->xs_snapshot)))
+		sherman_report_conflict(scan->indexRelation, "this server was promoted since the snapshot was taken");
 	else if (scan->xs_snapshot != InvalidSnapshot && !IsMVCCSnapshot(scan->xs_snapshot))
 		scan_hold_barrier(scan);
 	state->begun = scan_keys_begin(state->keys, direction);

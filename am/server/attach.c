@@ -296,6 +296,7 @@ attach_over(int entry, FabricEndpoint *endpoint, Fabric *fabric, char *failure)
 		position = position_for_new(entry);
 	if (!sherman_recovery_check(position, &status, &member, failure) || !sherman_recovery_begin(failure))
 		return FABRIC_EXISTS;
+	sherman_shared->introduced = true;
 	sherman_crash_point("attach", true);
 	called = fabric_attach(endpoint, false, sherman_shared->launcher_nonce, &instance, &incarnation);
 	sherman_crash_point("attach", false);

@@ -40,6 +40,9 @@
 /* How often it is looked whether the other processes are gone. */
 #define POLL_MS 20
 
+/* And whether a synchronous standby follows this server, which was promoted. */
+#define UNDECIDED_MS 100
+
 /* Channels are a power of two and never few, so that most settings change nothing. */
 #define LEAST_CHANNELS 256
 
@@ -405,6 +408,7 @@ sherman_launcher_main(Datum argument)
 		{
 			long		schedule = LONG_MAX;
 			long		gone;
+			bool		attaches;
 
 			if (!reader_end())
 			{
@@ -414,12 +418,13 @@ sherman_launcher_main(Datum argument)
 			horizon_round();
 			sherman_forget_round();
 			sherman_wal_end_round();
-			if (sherman_take_over_round() && sherman_promotion_is_followed())
+			attaches = sherman_take_over_round() && sherman_promotion_is_followed();
+			if (attaches)
 				sherman_attach_round();
 			gone = Min(sherman_pool_find_gone(), sherman_replicas_round());
 			if (sherman_phase() == SHERMAN_PHASE_ATTACHED)
 				schedule = sherman_schedule();
-			pause = sherman_attach_pause();
+			pause = attaches ? sherman_attach_pause() : UNDECIDED_MS;
 			pause = Min(pause, Min(gone, schedule));
 		}
 		/* The request to end may have come in a wait of this round, which took its wake-up. */

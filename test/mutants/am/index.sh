@@ -59,7 +59,7 @@ mutate no_copy_no_index t/040_replicas sherman_replicas_wanted \
 mutate restart_costs_a_copy t/040_replicas look_at_node \
 	's/\tif \(left > 0\)\n\t\treturn left;/\t(void) left;/'
 mutate attach_waited_for_ever t/043_attach sleep_while \
-	's/if \(left <= 0 && !unfollowed\)\n\t\t\tbreak;/left = Max(left, 10);/'
+	's/if \(left <= 0\)\n\t\t\tbreak;/left = Max(left, 10);/'
 mutate attach_not_waited_for t/043_attach sherman_wait_attached \
 	's/if \(!is_attaching\(meta\)\)/if (meta != NULL || !is_attaching(meta))/'
 mutate forgotten_is_lost t/070_forget why_lost \
@@ -96,5 +96,9 @@ mutate removal_before_standbys_have_it t/041_takeover_synchronous sherman_prove_
 	's/sherman_flush_to_standbys\(end\)/sherman_flush(end)/'
 mutate first_change_before_standbys_have_it t/041_takeover_synchronous sherman_metapage_adopt \
 	's/sherman_flush_to_standbys\(end\)/sherman_flush(end)/'
-mutate changes_do_not_wait_for_a_standby t/095_failover_twice sleep_while \
-	's/bool\t\tunfollowed = sherman_waits_for_standbys\(\);/bool\t\tunfollowed = false;/'
+mutate changes_do_not_wait_for_a_standby t/095_failover_twice open_to_change \
+	's/while \(unlikely/while (false \&\& unlikely/'
+mutate waiting_breaks_indexes t/098_promotion_unfollowed before_skip \
+	's/\t\t\tif \(sherman_promotion_waits\(\)\)\n\t\t\t\tbreak;\n//'
+mutate queries_wait_for_a_standby t/098_promotion_unfollowed is_attaching \
+	's/\tif \(sherman_promotion_waits\(\)\)\n\t\treturn false;\n//'

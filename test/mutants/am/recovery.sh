@@ -81,6 +81,10 @@ mutate same_number_taken_for_own t/091_failover_readers is_of_other_history \
 mutate heir_by_name_alone t/095_heir_by_name went_through \
 	's/XLogRecPtrIsInvalid\(entry->end\) \|\| entry->begin < entry->end/true/'
 mutate unfollowed_takes_over t/095_failover_twice sherman_promotion_is_followed \
-	's/\|\| is_followed\(\);/|| is_followed() || true;/'
-mutate waits_behind_every_start t/095_failover_twice sherman_recovery_takes_from_other \
-	's/node->epoch >> EPOCH_TIMELINE_SHIFT < Min/node->epoch >> EPOCH_TIMELINE_SHIFT <= Min/'
+	's/\(tell_of_run\(\) &&.*?SHERMAN_FOLLOWED\);/(tell_of_run() || true);/s'
+mutate waits_behind_every_start t/098_promotion_unfollowed sherman_recovery_takes_from_other \
+	's/\t\tif \(opened == timeline\)\n\t\t\treturn false;\n//'
+mutate follower_need_not_know_the_epoch t/098_promotion_unfollowed page_is_followed \
+	's/if \(followed == SHERMAN_FOLLOWED \|\| /if (true || followed == SHERMAN_FOLLOWED || /'
+mutate end_of_the_own_run_is_forgotten t/098_promotion_unfollowed wal_end.c:sherman_wal_end_start \
+	's/if \(local->closed && sherman_is_standby/if (false \&\& local->closed \&\& sherman_is_standby/'

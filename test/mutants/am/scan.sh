@@ -44,3 +44,5 @@ mutate shared_behind_what_was_taken sql/spans tree_scan_take_to \
 	's/\tbehind->ended = is_end\(scan, behind->want\);\n//'
 mutate taken_in_behind_its_entries sql/spans tree_scan_reaches \
 	's/scan->begun && search_far_fence/false \&\& search_far_fence/'
+mutate snapshot_of_the_standby_scans_indexes t/098_promotion_unfollowed scan_open.c:scan_begin \
+	's/\telse if \(unlikely\(sherman_snapshot_is_of_standby\(scan->xs_snapshot\)\)\)\n[^;]*;\n//'
