@@ -217,6 +217,16 @@ local_is_ours(ShermanLocal *local, uint64 system_identifier, bool *changed)
 	if (local->system_identifier != system_identifier)
 		return false;
 	place = sherman_place_find(local);
+	if (place == SHERMAN_PLACE_SAME)
+		return true;
+	/* The original may live elsewhere, and has attached to nothing since: its memory nodes could not tell them apart. */
+	if (signal_file_exists())
+	{
+		ereport(LOG,
+				(errmsg("the state of sherman indexes came with a copy of \"%s\", and is not used", local->directory),
+				 errdetail("This server is a standby, or restored from a backup.")));
+		return false;
+	}
 	if (place == SHERMAN_PLACE_REPLICA)
 	{
 		ereport(WARNING,
@@ -226,8 +236,6 @@ local_is_ours(ShermanLocal *local, uint64 system_identifier, bool *changed)
 						 "that has been removed or renamed.")));
 		return false;
 	}
-	if (place == SHERMAN_PLACE_SAME)
-		return true;
 	ereport(LOG,
 			(errmsg("the data directory was moved from \"%s\"", local->directory),
 			 errdetail("Sherman indexes stay what they are, if their memory was not used since by a copy of it.")));

@@ -4,6 +4,8 @@ mutate moved_is_another t/060_place sherman_place_find \
 	's/return SHERMAN_PLACE_MOVED;/return SHERMAN_PLACE_REPLICA;/'
 mutate copy_takes_the_originals_memory t/060_place sherman_place_find \
 	's/if \(original_is_there\(local\)\)/if (false \&\& original_is_there(local))/'
+mutate state_of_a_backup_believed t/060_place local_is_ours \
+	's/if \(signal_file_exists\(\)\)/if (false)/'
 mutate last_end_counts t/030_epochs sherman_epoch_end \
 	's/local->end <= end\)\)/local->end == end))/'
 mutate history_page_without_its_lsn t/075_bystander write_page \
