@@ -16,15 +16,13 @@ use Takeover;
 use Test::More;
 
 my $msd = Msd->new('a', size => 64, transport => 'tls');
-my $archive = PostgreSQL::Test::Utils::tempdir();
-# Whoever is promoted wants a standby, as with Patroni's strict mode. The files of timelines are common, so that no two have one number.
+# Without a common archive both who are promoted have a timeline of one number.
 my $old = new_cluster('old',
 	allows_streaming => 1,
 	conf => "sherman.take_over = auto\nsherman.operation_timeout = 5s\nsherman.attach_timeout = 3s\nsherman.auto_rebuild = off\n"
 	  . "sherman.memory_nodes = '" . $msd->address . "'\n"
 	  . Msd::configuration()
-	  . "autovacuum = off\nwal_keep_size = 512MB\nrecovery_target_timeline = latest\n"
-	  . "archive_mode = on\narchive_command = 'case %f in *.history) cp \"%p\" \"$archive/%f\";; esac'\nrestore_command = 'cp \"$archive/%f\" \"%p\"'\n");
+	  . "autovacuum = off\nwal_keep_size = 512MB\nrecovery_target_timeline = latest\nwal_retrieve_retry_interval = 100ms\n");
 
 my $waits = qr/sherman indexes wait for a synchronous standby that follows this server/;
 my $select = 'SELECT word FROM rows WHERE id = 77';
@@ -81,6 +79,12 @@ $old->reload;
 $old->poll_query_until('postgres', q{SELECT count(*) = 3 FROM pg_stat_replication WHERE sync_state IN ('sync', 'potential')}) or die 'not synchronous';
 $old->safe_psql('postgres', 'DELETE FROM rows WHERE id > 2000; VACUUM rows; INSERT INTO rows SELECT g, md5(g::text) FROM generate_series(4001, 5000) g');
 $old->wait_for_catchup($_) foreach $one, $two, $three;
+# The first one is promoted where the others have more.
+$one->safe_psql('postgres', q{ALTER SYSTEM SET primary_conninfo = ''});
+$one->reload;
+$old->poll_query_until('postgres', q{SELECT count(*) = 2 FROM pg_stat_replication}) or die 'the first one follows still';
+$old->safe_psql('postgres', 'CREATE TABLE more AS SELECT generate_series(1, 10000)');
+$old->wait_for_catchup($_) foreach $two, $three;
 # As Patroni does it: right before the promotion.
 foreach my $standby ($one, $two, $three)
 {
@@ -97,6 +101,7 @@ $one->promote;
 is_not_followed($one);
 is($one->safe_psql('postgres', "SET statement_timeout = '60s'; $select"), $answer, 'a query is answered');
 unlike($one->safe_psql('postgres', "EXPLAIN $select"), qr/rows_id/, 'by the table');
+my $offset;
 my $insert = begin_waiting($one, 'an INSERT', q{INSERT INTO rows VALUES (6000, 'lost')});
 my ($status, $out, $errors) = $one->psql('postgres', q{SET synchronous_commit = local; INSERT INTO rows VALUES (6003, 'local')});
 like($errors, qr/index "rows_id": this server was promoted, and no synchronous standby follows it yet/, 'who does not wait at the commit waits for sherman.attach_timeout');
@@ -106,10 +111,22 @@ $update->[0]->finish;
 like(${ $update->[1] }, qr/canceling statement due to user request/, 'it can be canceled');
 ok($insert->[0]->pumpable, 'the INSERT waits still');
 
+# A standby that was ahead of its promotion has not that WAL, whatever it says that it has flushed.
+$offset = -s $three->logfile;
+follow($three, $one);
+$three->wait_for_log(qr/new timeline 2 forked off current database system timeline 1 before current recovery point/, $offset);
+# Each time that it comes it is counted only if its answer is there before it has been sent the rest of the timeline.
+$one->wait_for_log(qr/standby "three" is now a synchronous standby/);
+$offset = -s $three->logfile;
+$three->wait_for_log(qr/new timeline 2 forked off/, $offset);
+ok($insert->[0]->pumpable && $one->safe_psql('postgres', q{SELECT bool_and(state = 'attaching') FROM sherman_stat_memory_nodes}) eq 't', 'it follows nobody');
+$three->safe_psql('postgres', q{ALTER SYSTEM SET primary_conninfo = ''});
+$three->reload;
+
 # Started anew it waits as before.
 $one->stop('immediate');
 $insert->[0]->finish;
-my $offset = -s $one->logfile;
+$offset = -s $one->logfile;
 $one->start;
 $one->wait_for_log($waits, $offset);
 is($one->safe_psql('postgres', $select), $answer, 'started anew: a query is answered');

@@ -223,15 +223,13 @@ extern void sherman_crash_points_watch(void (*changed) (void));
 
 /* ---- durable.c ---- */
 
-/* Whether synchronous standbys have flushed WAL up to `end`, or this process's commits would not wait for them. */
-extern bool sherman_standbys_have(XLogRecPtr end);
+/*
+ * Whether as many synchronous standbys as are wanted have WAL up to `end`, which lies behind this server's promotion, in its own timeline; or
+ * this process's commits would not wait for any.
+ */
+extern bool sherman_standbys_follow(XLogRecPtr end);
 /* Whether nothing is attached before a synchronous standby follows this promoted server, and this process's commits would wait for one, too. */
 extern bool sherman_waits_for_standbys(void);
-/*
- * Whether the checkpointer, which tells all processes that there are synchronous standbys, has read of them, if this process has: behind
- * a change of synchronous_standby_names it may come late.
- */
-extern bool sherman_standbys_are_named(void);
 /*
  * Flushes WAL up to `end`, and waits until synchronous standbys have flushed it, if this process's commits would wait for them: for what
  * must not be undone by a promotion, either.  Interrupts are served meanwhile: nothing may be locked at a memory node.

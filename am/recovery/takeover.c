@@ -325,7 +325,7 @@ is_followed(void)
 	/* Recovery has flushed the record of its end. */
 	if (XLogRecPtrIsInvalid(sherman_shared->promoted_at))
 		sherman_shared->promoted_at = GetFlushRecPtr(NULL);
-	return sherman_standbys_are_named() && sherman_standbys_have(sherman_shared->promoted_at);
+	return sherman_standbys_follow(sherman_shared->promoted_at);
 }
 
 bool

@@ -78,5 +78,7 @@ mutate epoch_not_noted t/044_disk_full sherman_local_change \
 	's/if \(!sherman_local_write\(local\)\)\n\t\treturn false;/(void) sherman_local_write(local);/'
 mutate others_wait_for_locks t/050_owners_code sherman_open_with_table \
 	's/(any lock is waited for or taken. \*\/\n)\towner_check\(index_oid\);\n/$1/'
-mutate who_does_not_wait_for_standbys_waits t/041_takeover_synchronous sherman_standbys_have \
+mutate who_does_not_wait_for_standbys_waits t/041_takeover_synchronous standbys_have \
 	's/\tif \(!SyncRepRequested\(\)\)\n\t\treturn true;\n//'
+mutate standby_of_before_the_promotion_follows t/095_failover_twice sherman_standbys_follow \
+	's/ && sent_by\(&standbys\[i\]\) >= end;/ \&\& sent_by(\&standbys[i]) >= 0;/'
