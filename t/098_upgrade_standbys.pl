@@ -20,8 +20,8 @@ use Upgrade;
 my $tmp = $PostgreSQL::Test::Utils::tmp_check;
 my $state = 'pg_dynshmem/sherman.state';
 
-# The new clusters have a key of their own.
-my %key = map { $_ => Msd::random_key() } qw(old new);
+# A key that the old cluster shares with one that it is upgraded to, and one that another such cluster has for itself.
+my %key = map { $_ => Msd::random_key() } qw(shared own);
 my %key_file = map { $_ => "$tmp/upgrade_${_}_$$" } keys %key;
 my $keys = "$tmp/upgrade_keys_$$";
 
@@ -199,7 +199,7 @@ sub follow
 #
 # The old cluster, and two standbys.
 #
-my $old = old_cluster('old', allows_streaming => 1, conf => settings('old'));
+my $old = old_cluster('old', allows_streaming => 1, conf => settings('shared'));
 $old->safe_psql(
 	'postgres', q{
 	CREATE TABLE rows (id int, word text);
@@ -232,7 +232,7 @@ is(checkpoint_of($kept), $checkpoint, 'the standby that is upgraded had all of t
 #
 # By pg_basebackup, with files that are copied, so that the old cluster's standby may run on.
 #
-my $new = upgraded_cluster('new', allows_streaming => 1, conf => settings('new'));
+my $new = upgraded_cluster('new', allows_streaming => 1, conf => settings('shared'));
 command_ok(pg_upgrade($old, $new), 'pg_upgrade');
 ok(!-e $new->data_dir . "/$state", 'the new cluster has not used a memory node');
 is(states($beside), $all_ok, 'the old cluster\'s standby reads the old indexes');
@@ -267,7 +267,7 @@ $fresh->stop;
 #
 # By rsync, with files that are linked: the old cluster is gone with that.
 #
-my $linked = upgraded_cluster('linked', allows_streaming => 1, conf => settings('new'));
+my $linked = upgraded_cluster('linked', allows_streaming => 1, conf => settings('own'));
 command_ok(pg_upgrade($old, $linked, '--link'), 'pg_upgrade --link');
 my $machine = "$tmp/machine";
 my ($old_name, $new_name) = map { basename($_->basedir) } ($old, $linked);

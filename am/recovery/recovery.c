@@ -358,12 +358,8 @@ sherman_recovery_begin(char *failure)
 	return true;
 }
 
-/*
- * The memory was used since by the original of this directory, or by another heir of its history: this server is one more.  It gets an
- * identity of its own, before anything is attached by the old one, so that the other one is not fenced.  Returns false, for `failure`.
- */
-static bool
-become_copy(char *failure)
+bool
+sherman_recovery_become_copy(char *failure)
 {
 	ShermanLocal local;
 	bool		moved = sherman_shared->local.moved != 0;
@@ -478,7 +474,7 @@ sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *membe
 		return true;
 	}
 	if (known && sherman_shared->local.moved && !sherman_shared->embedded)
-		return become_copy(failure);
+		return sherman_recovery_become_copy(failure);
 	if (known && seen && status->epoch > local->epoch)
 	{
 		strlcpy(failure, "another server with this one's identity, a copy perhaps, has attached to it",
@@ -486,7 +482,7 @@ sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *membe
 		return false;
 	}
 	if (known && status->epoch > local->epoch && !sherman_shared->embedded && is_of_other_history(status->epoch, local->epoch))
-		return become_copy(failure);
+		return sherman_recovery_become_copy(failure);
 	/*
 	 * New to us; or an older copy of memory that we know, or memory that others have changed since, or that was given
 	 * up: our data in it cannot be distinguished from older ones.
