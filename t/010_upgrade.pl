@@ -1,6 +1,5 @@
 
-# pg_upgrade copies files into a new cluster: no memory node is touched meanwhile, and the indexes are broken until REINDEX.  The old cluster is of the same
-# version, or of that which is installed in $oldinstall (script/test long pg-upgrade).
+# pg_upgrade copies files into a new cluster: no memory node is touched meanwhile, and the indexes are broken until REINDEX.
 
 use strict;
 use warnings;
@@ -10,10 +9,9 @@ use lib $FindBin::RealBin;
 use PostgreSQL::Test::Utils;
 use Sherman;
 use Test::More;
+use Upgrade;
 
-# Whether pages have checksums has to be the same, and is not by itself from 18 on.
-my @initdb = ('--data-checksums');
-my $old = new_cluster('old', install_path => $ENV{oldinstall}, extra => \@initdb);
+my $old = old_cluster('old');
 
 $old->safe_psql(
 	'postgres', q{
@@ -30,14 +28,9 @@ $old->safe_psql(
 $old->stop;
 my $memory = join(' ', memory_files($old));
 
-my $new = new_cluster('new', start => 0, extra => \@initdb);
-my @pg_upgrade = (
-	'pg_upgrade', '--no-sync', '-d', $old->data_dir, '-D', $new->data_dir, '-b', $old->config_data('--bindir'), '-B', $new->config_data('--bindir'),
-	'-s', $new->host, '-p', $old->port, '-P', $new->port);
-
-chdir $PostgreSQL::Test::Utils::tmp_check or die;
-command_ok([ @pg_upgrade, '--check' ], 'pg_upgrade --check finds nothing');
-command_ok(\@pg_upgrade, 'pg_upgrade');
+my $new = upgraded_cluster('new');
+command_ok(pg_upgrade($old, $new, '--check'), 'pg_upgrade --check finds nothing');
+command_ok(pg_upgrade($old, $new), 'pg_upgrade');
 is(scalar memory_files($new), 0, 'the new cluster touched no memory node');
 
 $new->start;

@@ -167,7 +167,32 @@ wait_attached($fourth);
 is(times_taken_over($fourth), 0, 'a standby whose setting was changed to manual takes nothing over');
 is(state_of($fourth, 'rows_id'), 'broken', 'its index is broken');
 is_the_same($third, 'the owner beside a standby that was promoted');
-
 $fourth->stop;
+
+#
+# An old primary that has followed its successor, and is promoted beside it without a word: what was its own is the other one's by now.
+#
+my $fifth = standby_of('fifth', $third);
+$third->stop;
+$fifth->promote;
+wait_attached($fifth);
+is_the_same($fifth, 'the successor');
+$third->append_conf('postgresql.conf', "sherman.take_over = manual\n");
+$third->adjust_conf('postgresql.conf', 'primary_conninfo', "'" . $fifth->connstr . "'");
+$third->set_standby_mode;
+$third->start;
+$fifth->safe_psql('postgres', q{INSERT INTO rows VALUES (80000, 'successor')});
+$fifth->wait_for_catchup($third);
+my $session = $fifth->background_psql('postgres', on_error_stop => 0);
+$session->query_safe(q{INSERT INTO rows VALUES (80001, 'session')});
+$third->promote;
+wait_attached($third);
+is(state_of($third, 'rows_id'), 'broken', 'an old primary that is promoted beside its successor does not have the index');
+like(slurp_file($third->logfile), qr/WARNING:  another server has taken over the sherman indexes of this one: here they are broken/, 'and says why');
+index_agrees($third, 'the old primary beside its successor');
+is($session->query(q{INSERT INTO rows VALUES (80002, 'session') RETURNING 1}), '1', 'the sessions of the successor go on');
+$session->quit;
+is_the_same($fifth, 'the successor beside the old primary');
+$fifth->stop;
 $third->stop;
 done_testing();

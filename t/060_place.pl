@@ -113,7 +113,7 @@ $node->stop;
 
 # ---- memory nodes of their own: a copy whose place tells nothing, on another machine perhaps ----
 my $msd = Msd->new('a', size => 64);
-my $owner = new_cluster('owner', conf => "sherman.memory_nodes = '" . $msd->address . "'\nsherman.embedded_memory = 0\n" . Msd::configuration());
+my $owner = new_cluster('owner', allows_streaming => 1, conf => "sherman.memory_nodes = '" . $msd->address . "'\nsherman.embedded_memory = 0\n" . Msd::configuration());
 
 $data = $owner->data_dir;
 make_table($owner, 1000);
@@ -140,6 +140,36 @@ insert($owner, 10);
 is_whole($owner, 'the original was not disturbed');
 unlike(slurp_file($owner->logfile), qr/another server with this one's identity/, 'nor fenced');
 $other->stop;
+
+# ---- a backup by hand of a server that runs, with its state file: it has attached to nothing since, so its memory nodes would tell nothing ----
+foreach my $made ('standby', 'restored')
+{
+	my $server = PostgreSQL::Test::Cluster->new($made);
+	my $directory = $server->data_dir;
+
+	mkdir $server->basedir;
+	# Files may come and go meanwhile.
+	my ($label) = $owner->safe_psql('postgres', "SELECT pg_backup_start('by hand', true);\n\\! cp -a $elsewhere $directory\nSELECT labelfile FROM pg_backup_stop(false)") =~ /(START WAL.*)/s;
+	system('cp', '-a', "$elsewhere/pg_wal", $directory) == 0 or die 'could not copy WAL';
+	unlink "$directory/postmaster.pid";
+	append_to_file("$directory/backup_label", "$label\n");
+	$server->append_conf('postgresql.conf', 'port = ' . $server->port . "\nunix_socket_directories = '" . $server->host . "'\n");
+	$server->enable_streaming($owner) if $made eq 'standby';
+	my $session = $owner->background_psql('postgres', on_error_stop => 0);
+	$session->query_safe('BEGIN; INSERT INTO t VALUES (0); ROLLBACK');
+	rename $elsewhere, "$elsewhere.aside" or die "rename: $!";
+	$server->start;
+	rename "$elsewhere.aside", $elsewhere or die "rename: $!";
+	$server->promote if $made eq 'standby';
+	is_broken($server, "$made elsewhere", row_count());
+	like(slurp_file($server->logfile), qr/LOG:  the state of sherman indexes came with a copy of "\Q$elsewhere\E"/, 'the log says why');
+	$session->query_safe('BEGIN; INSERT INTO t VALUES (0); ROLLBACK');
+	$session->quit;
+	insert($owner, 10);
+	is_whole($owner, "the original beside $made");
+	unlike(slurp_file($owner->logfile), qr/another server with this one's identity/, 'it was not fenced');
+	$server->stop;
+}
 $owner->stop;
 $msd->stop;
 done_testing();

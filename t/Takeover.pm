@@ -18,7 +18,7 @@ our @EXPORT = qw(standby_of wait_attached wait_noted is_whole);
 sub standby_of
 {
 	my ($primary, $name, $conf) = @_;
-	my $standby = PostgreSQL::Test::Cluster->new($name);
+	my $standby = PostgreSQL::Test::Cluster->new($name, install_path => $primary->install_path);
 
 	$primary->backup($name);
 	$standby->init_from_backup($primary, $name, has_streaming => 1);

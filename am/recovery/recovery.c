@@ -221,6 +221,16 @@ local_is_ours(ShermanLocal *local, uint64 system_identifier, bool *changed)
 	if (local->system_identifier != system_identifier)
 		return false;
 	place = sherman_place_find(local);
+	if (place == SHERMAN_PLACE_SAME)
+		return true;
+	/* The original may live elsewhere, and has attached to nothing since: its memory nodes could not tell them apart. */
+	if (signal_file_exists())
+	{
+		ereport(LOG,
+				(errmsg("the state of sherman indexes came with a copy of \"%s\", and is not used", local->directory),
+				 errdetail("This server is a standby, or restored from a backup.")));
+		return false;
+	}
 	if (place == SHERMAN_PLACE_REPLICA)
 	{
 		ereport(WARNING,
@@ -230,8 +240,6 @@ local_is_ours(ShermanLocal *local, uint64 system_identifier, bool *changed)
 						 "that has been removed or renamed.")));
 		return false;
 	}
-	if (place == SHERMAN_PLACE_SAME)
-		return true;
 	ereport(LOG,
 			(errmsg("the data directory was moved from \"%s\"", local->directory),
 			 errdetail("Sherman indexes stay what they are, if their memory was not used since by a copy of it.")));
@@ -375,12 +383,8 @@ sherman_recovery_begin(char *failure)
 	return true;
 }
 
-/*
- * The memory was used since by the original of this directory, or by another heir of its history: this server is one more.  It gets an
- * identity of its own, before anything is attached by the old one, so that the other one is not fenced.  Returns false, for `failure`.
- */
-static bool
-become_copy(char *failure)
+bool
+sherman_recovery_become_copy(char *failure)
 {
 	ShermanLocal local;
 	bool		moved = sherman_shared->local.moved != 0;
@@ -506,7 +510,7 @@ sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *membe
 		return true;
 	}
 	if (known && sherman_shared->local.moved && !sherman_shared->embedded)
-		return become_copy(failure);
+		return sherman_recovery_become_copy(failure);
 	if (known && seen && status->epoch > local->epoch)
 	{
 		strlcpy(failure, "another server with this one's identity, a copy perhaps, has attached to it",
@@ -514,7 +518,7 @@ sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *membe
 		return false;
 	}
 	if (known && status->epoch > local->epoch && !sherman_shared->embedded && is_of_other_history(status->epoch, local->epoch))
-		return become_copy(failure);
+		return sherman_recovery_become_copy(failure);
 	/*
 	 * New to us; or an older copy of memory that we know, or memory that others have changed since, or that was given
 	 * up: our data in it cannot be distinguished from older ones.

@@ -45,6 +45,11 @@ extern bool sherman_recovery_takes_from_other(void);
  */
 extern bool sherman_recovery_begin(char *failure);
 /*
+ * In the launcher: the memory was used since by the original of this directory, or by another heir of its history, so this server is one more.  It
+ * gets an identity of its own, before anything is attached by the old one, so that the other one is not fenced.  Returns false, for `failure`.
+ */
+extern bool sherman_recovery_become_copy(char *failure);
+/*
  * In the launcher, when a memory node answers and before it is fenced: whether its memory agrees with the state file.
  * *member: the memory's identity for trees; a new one, if none of our data in it is valid. False: it must not be
  * attached; `failure` says why.

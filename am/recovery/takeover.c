@@ -291,15 +291,15 @@ decided(void)
 	sherman_invalidate_plans();
 }
 
-bool
-sherman_take_over_round(void)
+/*
+ * Takes over what is wanted, or says why not; false: it cannot be written down.
+ */
+static bool
+take_over(void)
 {
-	ShermanLocal local;
+	ShermanLocal local = sherman_shared->local;
 	const char *failure;
 
-	if (sherman_shared->local.take_over == SHERMAN_TAKE_OVER_NOT)
-		return true;
-	local = sherman_shared->local;
 	/* A session with a pinned buffer is in a transaction. */
 	StartTransactionCommand();
 	/* Recovery had nothing to do, or could not write it down: the first start behind the page's record is ours. */
@@ -325,6 +325,39 @@ sherman_take_over_round(void)
 				 errhint("Rebuild them with REINDEX.")));
 	decided();
 	return true;
+}
+
+/*
+ * Whether another server has taken over what was this one's, and goes on under its name, as far as its WAL was replayed here: so of an old
+ * primary that has followed its successor.
+ */
+static bool
+was_taken_over(void)
+{
+	const ShermanLocal *local = &sherman_shared->local;
+	ShermanHistory history;
+	XLogRecPtr	end;
+	bool		there;
+
+	if (sherman_shared->start != SHERMAN_START_UNPROVEN || local->epoch == 0 || sherman_shared->embedded ||
+		pg_atomic_read_u32(&sherman_shared->epoch) != 0)
+		return false;
+	/* A session with a pinned buffer is in a transaction. */
+	StartTransactionCommand();
+	there = sherman_history_read(&history, &end);
+	CommitTransactionCommand();
+	return there && memcmp(history.cluster, local->cluster, sizeof(local->cluster)) == 0 && history.epoch >= local->epoch &&
+		history.nonce != local->nonce;
+}
+
+bool
+sherman_take_over_round(void)
+{
+	char		failure[SHERMAN_FAILURE_BYTES];
+
+	if (sherman_shared->local.take_over != SHERMAN_TAKE_OVER_NOT && !take_over())
+		return false;
+	return !was_taken_over() || sherman_recovery_become_copy(failure);
 }
 
 /* ---- promotions that nobody follows yet ---- */

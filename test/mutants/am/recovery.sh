@@ -4,6 +4,10 @@ mutate moved_is_another t/060_place sherman_place_find \
 	's/return SHERMAN_PLACE_MOVED;/return SHERMAN_PLACE_REPLICA;/'
 mutate copy_takes_the_originals_memory t/060_place sherman_place_find \
 	's/if \(original_is_there\(local\)\)/if (false \&\& original_is_there(local))/'
+mutate state_of_a_backup_believed t/060_place local_is_ours \
+	's/if \(signal_file_exists\(\)\)/if (false)/'
+mutate successor_is_fenced t/041_takeover_auto was_taken_over \
+	's/ &&\s+history\.nonce != local->nonce;/ \&\& history.nonce == local->nonce;/'
 mutate last_end_counts t/030_epochs sherman_epoch_end \
 	's/local->end <= end\)\)/local->end == end))/'
 mutate history_page_without_its_lsn t/075_bystander write_page \
@@ -27,9 +31,7 @@ mutate next_epoch_not_drawn t/060_place next_epoch \
 mutate copy_is_fought_for t/036_copies sherman_recovery_check \
 	's/if \(known && seen && status->epoch > local->epoch\)/if (seen \&\& !known \&\& status->epoch == 0)/'
 mutate copy_fences_the_original t/060_place sherman_recovery_check \
-	's/known && sherman_shared->local\.moved && /false \&\& /' \
-	become_copy \
-	's/^static bool\nbecome_copy/static pg_attribute_unused() bool\nbecome_copy/m'
+	's/known && sherman_shared->local\.moved && /false \&\& /'
 mutate age_of_memory_not_looked_at t/028_snapshot sherman_recovery_check \
 	's/if \(known && \(status->epoch == local->epoch \|\| .*\)\)$/if (known)/m'
 mutate last_removal_not_looked_at t/031_heal can_be_healed \
