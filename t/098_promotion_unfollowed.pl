@@ -59,7 +59,7 @@ sub alone
 # Sessions that were there before, the wait, and WAL that goes meanwhile.
 #
 my $msd = Msd->new('a', size => 64, transport => 'tls');
-my ($old, $one) = servers(['one'], [$msd], "wal_keep_size = 0\nmin_wal_size = 32MB\nsherman.on_unavailable = 'break'\n");
+my ($old, $one) = servers(['one'], [$msd], "wal_keep_size = 0\nmin_wal_size = 32MB\nsherman.on_unavailable = 'break'\nsherman.attach_timeout = 300s\n");
 my $cursor = $one->background_psql('postgres', on_error_stop => 0);
 
 $cursor->query_safe('SET enable_seqscan = off; BEGIN; DECLARE words CURSOR FOR SELECT word FROM few WHERE id = 77');
@@ -90,6 +90,10 @@ $cursor->query("SET statement_timeout = '60s'; FETCH words");
 like($cursor->{stderr}, qr/canceling statement due to conflict with recovery|no synchronous standby follows it yet/, 'a cursor of before ends at once');
 $cursor->quit;
 
+# Queries wait for no memory node meanwhile; changes do.
+is($one->safe_psql('postgres', q{SET statement_timeout = '60s'; SELECT count(*) FROM rows WHERE id = 77}), '1', 'a query is answered');
+$one->append_conf('postgresql.conf', "sherman.attach_timeout = 2s\n");
+$one->reload;
 my ($status, $out, $errors) = $one->psql('postgres', q{SET synchronous_commit = local; INSERT INTO rows VALUES (6003, 'local')});
 like($errors, $refused, 'whose commit does not wait is refused');
 $one->append_conf('postgresql.conf', "autovacuum = on\nautovacuum_naptime = 1s\nautovacuum_vacuum_threshold = 10\nautovacuum_vacuum_scale_factor = 0\n");
