@@ -162,6 +162,22 @@ full_neighbors_stay_alone(void **state)
 	checked_tree_close(&f);
 }
 
+/* Where entries have gone to, for who locks predicates by leaf. */
+typedef struct Told
+{
+	uint64_t count;
+	uint64_t from;
+	uint64_t to;
+} Told;
+
+static void
+hear(void *argument, uint64_t from, uint64_t to)
+{
+	Told *told = argument;
+
+	*told = (Told){told->count + 1, from, to};
+}
+
 /* ---- scans ---- */
 
 /* A scan that goes on beside a merge, and the model's entry that it meets next. */
@@ -440,6 +456,28 @@ limits_are_kept(void **state)
 		compare_check(&two.f, &statistics);
 		checked_tree_close(&two.f);
 	}
+}
+
+/* Who locks predicates by leaf hears which leaf has the entries now. */
+static void
+folds_are_told(void **state)
+{
+	_Alignas(LINE_BYTES) uint64_t leaf[NODE_MAX_BYTES / 8];
+	uint64_t first, second;
+	Told told = {0};
+	TwoLeaves two;
+
+	two_leaves_open(&two, KEYSPACE_16);
+	first = leaf_of(&two.f, 0, leaf);
+	second = leaf_of(&two.f, two.second, leaf);
+	tree_on_split(two.f.tree, hear, &told);
+	assert_int_equal(merge_with(two.f.tree).folded, 1);
+	tree_on_split(two.f.tree, NULL, NULL);
+	assert_int_equal(told.count, 1);
+	assert_true(told.from == pointer_address(second) && told.to == pointer_address(first));
+	insert(&two.f, two.second + 6, two.second + 6);
+	assert_true(tree_inserted_leaf(two.f.tree) == told.to);
+	checked_tree_close(&two.f);
 }
 
 /* The leaf has the later position of both, and the younger unit of what is dead, whichever leaf it is of. */
@@ -729,7 +767,7 @@ main(int argc, char **argv)
 	static TreeTechniques techniques;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(few_leaves_are_left), cmocka_unit_test(one_walk_suffices),
-		cmocka_unit_test(limits_are_kept),
+		cmocka_unit_test(limits_are_kept),     cmocka_unit_test(folds_are_told),
 
 		cmocka_unit_test(postings_move),       cmocka_unit_test(full_neighbors_stay_alone),
 		cmocka_unit_test(scans_go_on),         cmocka_unit_test(readers_go_on),
