@@ -2,9 +2,8 @@
  * vacuum.c
  *		VACUUM: a walk over the leaves from left to right that removes the entries of dead rows.
  *
- * Entries only move right, but by another VACUUM's merge, behind which the walk begins anew; so each entry that was there at the
- * start is met, whatever splits meanwhile:
- * VACUUM may give the TIDs free afterwards, and CREATE INDEX CONCURRENTLY, whose callback says "alive" to
+ * Entries only move right, but by another VACUUM's merge, behind which the walk begins anew; so each entry that was there
+ * at the start is met, whatever splits meanwhile: VACUUM may give the TIDs free afterwards, and CREATE INDEX CONCURRENTLY, whose callback says "alive" to
  * everything, learns every TID.
  *
  * Before the first removal the WAL that makes the rows dead is flushed, and the removal is noted at the tree (I-P4):
@@ -14,8 +13,8 @@
  * what is rewritten.  So vacuum_cost_delay holds us back as it holds back btree's, between two calls of the tree,
  * where nothing is held.
  *
- * Where leaves are empty behind the walk, or nearly so, they are taken out of the tree (tree/change/merge.c), and the next leaves are
- * made of them.  In the report of VACUUM VERBOSE they are pages that were deleted; those that wait to be used again are
+ * Where leaves are empty behind the walk, or nearly so, they are taken out of the tree (tree/change/merge.c), and the next
+ * leaves are made of them.  In the report of VACUUM VERBOSE they are pages that were deleted; those that wait to be used again are
  * reusable.  Both are bytes, in pages of BLCKSZ.  Then memory in which nothing is used goes back (tree/space/give.c).
  *
  * Before, once in each run of the server, a look at the index's memory finds what earlier runs have left free there
@@ -238,8 +237,8 @@ merge_once(ShermanIndex *index, const TreeVacuum *vacuum, TreeMergeCounts *merge
 }
 
 /*
- * Takes leaves that the walk has left empty, or nearly so, out of the tree.  What splits owe to their parents is paid on the way, with the
- * index's comparator.
+ * Takes leaves that the walk has left empty, or nearly so, out of the tree.  What splits owe to their parents is paid on
+ * the way, with the index's comparator.
  */
 static void
 merge_leaves(Relation relation, ShermanIndex *index, const TreeVacuum *vacuum, TreeMergeCounts *merged)

@@ -16,6 +16,9 @@
  * unverified, or whose marks are void, neither go nor take anything until they are healed, as both are said of a whole leaf. Where
  * both positions are proven, the earlier one stays so as long as the later one does: epochs follow each other in the WAL.
  *
+ * What goes is what the plan has read, behind which the leaf's lock was seen free. A WRITE that comes late between the two is of a call
+ * that has failed: it is as if it had not come. In the neighbor it stays, as that is read again under its lock.
+ *
  * Dead-marked cells move with their marks, proven or not: what a rewrite leaves out has blocks to be given back.
  */
 #include "tree/change/insert.h"

@@ -3,8 +3,8 @@
  *		Chooses the nodes that a merge examines: leaves that a vacuum's walk found empty or sparse, and on the levels above,
  *		parents whose children have gone.
  *
- * A vacuum remembers ranges of keys whose leaves were empty, or fit into the one before them (vacuum.c), and a merge goes from parent to parent along
- * them: it examines the children that cover them, the one before each range, into which they may be merged, and the
+ * A vacuum remembers ranges of keys whose leaves were empty, or fit into the one before them (vacuum.c), and a merge
+ * goes from parent to parent along them: it examines the children that cover them, the one before each range, into which they may be merged, and the
  * one behind it, which shows whether a split is incomplete. So its cost is proportional to what can be merged; it
  * costs nothing where nothing can be: the leftmost leaf, which is empty in every queue, is in no range.
  *
