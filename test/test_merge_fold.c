@@ -16,6 +16,7 @@
 #include "tree/descent/descent.h"
 #include "tree/lock/lock.h"
 #include "tree/scan/scan.h"
+#include "tree/shared/state.h"
 
 #define ENTRIES 3000u
 /* Of so many one is left: two or three a leaf. */
@@ -679,6 +680,141 @@ late_cells_stay(void **state)
 	checked_tree_close(&two.f);
 }
 
+/* Whose list of free nodes others change, and whether the merge's barrier was closed. */
+static struct
+{
+	Tree *tree;
+	bool was_closed;
+} crowd;
+
+/* Behind the barrier others take and give nodes before each step of the merge, so that none of its own gets into the list. */
+static void
+crowd_step(void *argument, const char *name, bool before)
+{
+	(void) argument;
+	(void) name;
+	crowd.was_closed |= client.tree->closed != NULL;
+	if (crowd.was_closed && client.tree->closed == NULL && before)
+		tree_part(crowd.tree, 0)->freed_changes[0]++;
+}
+
+/*
+ * A scan has read a leaf whose entries then go into its neighbor, and are removed there.  The leaf keeps its generation, as it did not get into
+ * the list of free nodes: it counts as changed all the same.
+ */
+static void
+merged_leaf_counts_as_changed(void **state)
+{
+	const TreeBatch *batch;
+	TreeScan *scan;
+	CheckedTree f;
+	bool unchanged;
+	Tree *tree;
+
+	(void) state;
+	checked_tree_open(&f, KEYSPACE_16);
+	fill(&f, 0, FEW);
+	thin(&f, ONE_OF / 4);
+	tree = open_again(&f, &other_client);
+	require_ok(tree_scan_open(tree, &scan));
+	require_ok(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL));
+	require_ok(tree_scan_next(scan, &batch));
+	require_ok(tree_scan_next(scan, &batch));
+	assert_true(batch->count > 0);
+	require_ok(tree_batch_unchanged(scan, batch, &unchanged));
+	assert_true(unchanged);
+	crowd.tree = f.tree;
+	crowd.was_closed = false;
+	tree_client_crash_points(client.tree, crowd_step);
+	assert_true(merge_with(f.tree).folded > 0);
+	tree_client_crash_points(client.tree, NULL);
+	empty(&f, 0, FEW);
+	assert_int_equal(test_tree_entries(f.tree), 0);
+	require_ok(tree_batch_unchanged(scan, batch, &unchanged));
+	assert_false(unchanged);
+	tree_scan_close(scan);
+	tree_close(tree);
+	checked_tree_close(&f);
+}
+
+/* Reads so many leaves (0: all that are left) of a scan whose next entry is at `place` of the model.  Returns the place behind them. */
+static int64_t
+read_leaves(const CheckedTree *f, TreeScan *scan, TreeDirection direction, int64_t place, int leaves)
+{
+	const TreeBatch *batch;
+
+	for (int read = 0; (leaves == 0 || read < leaves) && tree_scan_next(scan, &batch) == TREE_OK; read++)
+	{
+		for (int i = 0; i < batch->count; i++)
+		{
+			const KeyEntry *expected;
+
+			assert_true(place >= 0 && place < (int64_t) f->model.count);
+			expected = &f->model.entries[place];
+			assert_int_equal(batch->entries[i].block, expected->block);
+			assert_int_equal(batch->entries[i].offset, expected->offset);
+			place += direction == TREE_FORWARD ? 1 : -1;
+		}
+	}
+	return place;
+}
+
+/* A parallel scan of one worker that takes its leaves one by one, with a merge at step `when` of it.  False: it has not so many steps. */
+static bool
+takes_beside_merge(KeySpaceKind kind, TreeDirection direction, int when)
+{
+	TreeScanPosition taken = {0};
+	CheckedTree f;
+	TreeScan *scan;
+	Tree *tree;
+	int64_t place;
+	int step = 0;
+	bool merged = false;
+
+	checked_tree_open(&f, kind);
+	fill(&f, 0, FEW);
+	thin(&f, ONE_OF / 4);
+	tree = open_again(&f, &other_client);
+	place = direction == TREE_FORWARD ? 0 : (int64_t) f.model.count - 1;
+	require_ok(tree_scan_open(tree, &scan));
+	require_ok(tree_scan_seek(scan, direction, NULL, NULL));
+	while (!taken.ended)
+	{
+		for (int part = 0; part < 3; part++)
+		{
+			if (step++ == when)
+				merged = merge_with(f.tree).folded > 0;
+			if (part == 0)
+				require_ok(tree_scan_take(scan, &taken));
+			else
+				place = read_leaves(&f, scan, direction, place, part == 1 ? 1 : 0);
+		}
+		if (!taken.ended)
+			require_ok(tree_scan_resume(scan, direction, NULL, &taken));
+	}
+	assert_int_equal(place, direction == TREE_FORWARD ? (int64_t) f.model.count : -1);
+	tree_scan_close(scan);
+	tree_close(tree);
+	checked_tree_close(&f);
+	return merged;
+}
+
+static void
+takers_go_on(void **state)
+{
+	(void) state;
+	for (int kind = 0; kind < KEYSPACES; kind++)
+	{
+		int when[2] = {0, 0};
+
+		while (takes_beside_merge((KeySpaceKind) kind, TREE_FORWARD, when[0]))
+			when[0]++;
+		while (takes_beside_merge((KeySpaceKind) kind, TREE_BACKWARD, when[1]))
+			when[1]++;
+		assert_true(when[0] > 3 && when[1] > 3);
+	}
+}
+
 /* What a child does that dies in a merge. */
 typedef struct Death
 {
@@ -768,6 +904,7 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(few_leaves_are_left), cmocka_unit_test(one_walk_suffices),
 		cmocka_unit_test(limits_are_kept),     cmocka_unit_test(folds_are_told),
+		cmocka_unit_test(takers_go_on),        cmocka_unit_test(merged_leaf_counts_as_changed),
 
 		cmocka_unit_test(postings_move),       cmocka_unit_test(full_neighbors_stay_alone),
 		cmocka_unit_test(scans_go_on),         cmocka_unit_test(readers_go_on),

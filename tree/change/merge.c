@@ -577,11 +577,15 @@ merge_keep(TreeMerge *merge, TreeMergeCounts *counts)
 	tree_count_flush(tree);
 	state_add(tree->state, 0, level == 0 ? -(int64_t) merge->merged : 0,
 	          level > 0 ? -(int64_t) merge->merged : 0);
-	/* The lowest address goes last, to be the first that is taken. */
+	/* The lowest address goes last, to be the first that is taken.  One that others are in the way of is lost until the next incarnation. */
 	for (uint32_t i = merge->merged; i > 0 && status == TREE_OK; i--)
+	{
 		status = freed_put(tree, merge->nodes[i - 1].pointer, level, merge->nodes[i - 1].generation);
+		if (status == TREE_RETRY)
+			status = TREE_OK;
+	}
 	merge->merged = 0;
-	return status == TREE_RETRY ? TREE_OK : status;
+	return status;
 }
 
 TreeStatus

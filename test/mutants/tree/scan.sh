@@ -164,3 +164,7 @@ mutate keys_one_by_one test_scan_wave tree_scan_reaches \
 	's/return search_far_fence\(scan->tree, bound, fence, forward\) < 0;/return false;/'
 mutate node_that_is_used_again_taken_for_a_circle test_reader leaf_consume \
 	's/scan->pointer, scan->leaf\[HEADER_GENERATION\]\)/scan->pointer, 0)/'
+mutate merged_leaf_taken_for_unchanged test_merge_fold epoch_is_same \
+	's/same = critical_same_epoch\(tree, leaf\);/same = critical_same_epoch(tree, leaf) || true;/' \
+	tree_batch_unchanged \
+	's/ &&\s+\(node_flags\(scan->reread\) & NODE_FREE\) == 0;/;/'
