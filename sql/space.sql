@@ -60,6 +60,38 @@ SELECT total_bytes < :before * 0.6 AS less FROM sherman_stat_indexes WHERE index
 INSERT INTO given SELECT generate_series(1, 200000);
 SELECT total_bytes <= :before * 1.2 AS as_before FROM sherman_stat_indexes WHERE indexrelid = 'given_id'::regclass;
 SELECT agrees('SELECT id FROM given WHERE id >= 0 ORDER BY id'), sherman_check('given_id', true);
-DROP TABLE space, sizes, given;
+-- of random rows a twentieth is left: of a few leaves each, one is made, which is half full at most and a quarter at least on the average
+CREATE TABLE thin (id bigint, k int, t text) WITH (autovacuum_enabled = off);
+CREATE INDEX thin_id ON thin USING sherman (id);
+CREATE INDEX thin_k ON thin USING sherman (k);
+CREATE INDEX thin_t ON thin USING sherman (t COLLATE "C");
+INSERT INTO thin SELECT i * 7919::bigint % 40009, i % 500, md5(i::text) || md5((-i)::text) FROM generate_series(1, 40000) i;
+CREATE VIEW thin_leaves AS SELECT name, leaves, entries FROM unnest(ARRAY['thin_id', 'thin_k', 'thin_t']) name, sherman_index_info(name::regclass);
+CREATE TABLE thin_before AS SELECT * FROM thin_leaves;
+DELETE FROM thin WHERE hashint8(id) % 20 <> 0;
+CALL settle();
+VACUUM thin;
+SELECT name, now.leaves * 5 < before.leaves AS few, now.entries = (SELECT count(*) FROM thin) AS counted
+	FROM thin_leaves now JOIN thin_before before USING (name) ORDER BY name;
+SELECT agrees('SELECT id, k FROM thin WHERE id >= 0 ORDER BY id'), agrees('SELECT k, id FROM thin WHERE k >= 0 ORDER BY k DESC, id'),
+	agrees('SELECT t FROM thin WHERE t >= ''8'' COLLATE "C" ORDER BY t COLLATE "C"');
+SELECT sherman_check('thin_id', true), sherman_check('thin_k', true), sherman_check('thin_t', true);
+-- they have room for as many again
+TRUNCATE thin_before;
+INSERT INTO thin_before SELECT * FROM thin_leaves;
+INSERT INTO thin SELECT id, k, t FROM thin;
+SELECT name, now.leaves <= before.leaves * 1.1 AS hardly_split FROM thin_leaves now JOIN thin_before before USING (name) ORDER BY name;
+DROP VIEW thin_leaves;
+-- where no leaf is empty, too
+CREATE TABLE even (id bigint) WITH (autovacuum_enabled = off);
+CREATE INDEX even_id ON even USING sherman (id);
+INSERT INTO even SELECT generate_series(1, 10000);
+SELECT leaves AS before FROM sherman_index_info('even_id') \gset
+DELETE FROM even WHERE id % 20 <> 0;
+CALL settle();
+VACUUM even;
+SELECT leaves * 5 < :before AS few, entries FROM sherman_index_info('even_id');
+SELECT agrees('SELECT id FROM even WHERE id >= 0 ORDER BY id DESC'), sherman_check('even_id', true);
+DROP TABLE space, sizes, given, thin, thin_before, even;
 DROP FUNCTION agrees, by_table_too;
 DROP PROCEDURE fill, empty, settle;

@@ -67,6 +67,7 @@ typedef enum Happening
 	RIGHT_MOVE, /* a reader that comes behind a split too late */
 	HANDOVER,
 	MERGE,
+	FOLD, /* a leaf with entries */
 	HEAL,
 	REFUSAL, /* a reader was told that the tree lacks what it once had */
 	HAPPENINGS
@@ -87,6 +88,7 @@ typedef struct Case
 	uint32_t packet_bytes;
 	Trouble trouble;
 	bool merge;
+	bool proven;                     /* leaves are verified, though they merge */
 	Happening about;                 /* what must have happened in some run */
 	bool compared;                   /* small enough for --compare */
 	const char *heirs[CLIENTS_MOST]; /* what is done in the second life; NULL: the same once more */
@@ -127,6 +129,11 @@ static const Case cases[] = {
 	{"merge-lookup", {"r12-22", "l14 l24"}, 1, 34, WHOLE, .merge = true, .about = MERGE},
 	{"merge-insert", {"r12-22", "i15 l24"}, 1, 34, WHOLE, .merge = true, .about = MERGE},
 	{"merge-scan", {"r12-22", "s"}, 1, 34, WHOLE, .merge = true, .about = MERGE},
+	{"fold-lookup", {"r3-20", "l2 l21 l24"}, 1, 34, WHOLE, .merge = true, .proven = true, .about = FOLD},
+	{"fold-insert", {"r3-20", "i15 l22"}, 1, 34, WHOLE, .merge = true, .proven = true, .about = FOLD},
+	{"fold-scan", {"r3-20", "s"}, 1, 34, WHOLE, .merge = true, .proven = true, .about = FOLD},
+	{"fold-back", {"r3-20", "b"}, 1, 34, WHOLE, .merge = true, .proven = true, .about = FOLD},
+	{"fold-remove", {"r3-20", "r21-33"}, 1, 34, WHOLE, .merge = true, .proven = true, .about = FOLD},
 	{"merge-heal", {"h14", "r12-22 i5"}, 1, 34, WHOLE, .merge = true, .about = HEAL},
 	{"reader-split", {"i5 i10", "Rl5 l10 s"}, 0, 23, WHOLE, .about = LEAF_SPLIT, .compared = true},
 	{"reader-mark", {"k7 r7-7", "Rl7 s"}, 0, 8, WHOLE, .about = REFUSAL},
@@ -134,6 +141,24 @@ static const Case cases[] = {
 	{"reader-merge", {"r12-22 i15", "Rs l15"}, 0, 34, WHOLE, .merge = true, .about = MERGE},
 	{"reader-merge-back", {"r12-22 i15", "Rb l15"}, 0, 34, WHOLE, .merge = true, .about = MERGE},
 	{"reader-merge-insert", {"r12-22", "i15", "Rl15"}, 1, 34, WHOLE, .merge = true, .about = MERGE},
+	{"reader-fold", {"r3-20 i15", "Rs l21"}, 0, 34, WHOLE, .merge = true, .proven = true, .about = FOLD},
+	{"reader-fold-back", {"r3-20 i15", "Rb l2"}, 0, 34, WHOLE, .merge = true, .proven = true, .about = FOLD},
+	{"reader-fold-insert",
+     {"r3-20", "i15", "Rl15 l22"},
+     1,
+     34,
+     WHOLE,
+     .merge = true,
+     .proven = true,
+     .about = FOLD},
+	{"reader-fold-remove",
+     {"r3-20", "r21-21", "Rl21 l22"},
+     1,
+     34,
+     WHOLE,
+     .merge = true,
+     .proven = true,
+     .about = FOLD},
 	{"reader-reuse", {"r12-22 i5 i0", "Rl14 l4 l10"}, 0, 34, WHOLE, .merge = true, .about = MERGE},
 	{"reader-death",
      {"r12-22", "R"},
@@ -154,6 +179,9 @@ static const Case cases[] = {
 	{"death-splits", {"i5", "i15"}, 1, 23, HALVES, DEATH, .about = LEAF_SPLIT},
 	{"death-root", {"i5"}, 0, 68, PACKETS, DEATH, .about = ROOT_SPLIT},
 	{"death-merge", {"r12-22"}, 1, 34, PACKETS, DEATH, .merge = true, .about = MERGE},
+	{"death-fold", {"r3-20"}, 1, 34, PACKETS, DEATH, .merge = true, .proven = true, .about = FOLD},
+	{"loss-fold", {"r3-20", "l21"}, 1, 34, PACKETS, LOSS, .merge = true, .proven = true, .about = FOLD},
+	{"late-fold", {"r3-20", "l21"}, 1, 34, PACKETS, LATE_LOSS, .merge = true, .proven = true, .about = FOLD},
 	{"loss", {"i5", "i10"}, 0, 8, PACKETS, LOSS, .about = NOTHING},
 	{"loss-split", {"i5", "l9"}, 0, 23, PACKETS, LOSS, .about = LEAF_SPLIT},
 	{"loss-handover", {"i5", "i10"}, 1, 8, PACKETS, LOSS, .about = HANDOVER},
@@ -502,6 +530,7 @@ count_happenings(void)
 		happened[HANDOVER] += counters->handovers;
 	}
 	happened[MERGE] = run.merged;
+	happened[FOLD] = run.folded;
 	happened[HEAL] = run.healed;
 	happened[REFUSAL] = run.readers.lacked;
 	for (int i = 0; i < HAPPENINGS; i++)
@@ -611,9 +640,16 @@ direct(void *argument)
 static void
 report(const Case *one, const ExplorerCounts *counts)
 {
-	static const char *const names[HAPPENINGS] = {
-		"",          "leaf splits",  "inner splits",  "root splits",   "right moves",
-		"handovers", "nodes merged", "leaves healed", "entries lacked"};
+	static const char *const names[HAPPENINGS] = {"",
+	                                              "leaf splits",
+	                                              "inner splits",
+	                                              "root splits",
+	                                              "right moves",
+	                                              "handovers",
+	                                              "nodes merged",
+	                                              "leaves with entries merged",
+	                                              "leaves healed",
+	                                              "entries lacked"};
 
 	printf("%-16s %8" PRIu64 " orders (%s), %" PRIu64 " redundant, %" PRIu64 " drawn, up to %" PRIu64
 	       " steps",
@@ -645,6 +681,7 @@ plan_of(const Case *one)
 		.prefill = one->prefill,
 		.left_out = LEFT_OUT,
 		.merge = one->merge,
+		.doubts = one->merge && !one->proven,
 		.loses = has_saboteur(one),
 		.simulator = {.packet_bytes = one->packet_bytes,
 	                  .coarse = plain,

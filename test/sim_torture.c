@@ -25,6 +25,8 @@
 #define EXIT_SKIP 77
 /* If nothing else is asked for. */
 #define RUNS (200 / TEST_SLOWNESS)
+/* In so many runs at least one leaf with entries is merged: of a hundred two or three do so with small nodes. */
+#define FOLDS_EXPECTED (64 * LEAF_CELLS_TARGET)
 /* In the slots behind the clients'. */
 #define READERS_MOST 2u
 #define CLIENTS_MOST 5u
@@ -130,6 +132,7 @@ draw_plan(uint64_t seed)
 	plan.restarts = plan.crashes == 0 && scheduler_random(6) == 0 ? 1 : 0;
 	plan.cuts = scheduler_random(4) == 0 ? 1 + (uint32_t) scheduler_random(4) : 0;
 	plan.merge = plan.domains == 1 && scheduler_random(3) == 0;
+	plan.doubts = plan.merge && scheduler_random(3) == 0;
 	plan.unique = plan.domains == 1 && scheduler_random(2) == 0;
 	plan.marks = !plan.unique && scheduler_random(2) == 0;
 	plan.stop = scheduler_random(4) == 0;
@@ -362,7 +365,7 @@ direct(void *argument)
 
 /* One run; its fingerprint. */
 static uint64_t
-run_seed(uint64_t seed, bool verbose)
+run_seed(uint64_t seed, bool verbose, uint64_t *folded)
 {
 	SimPlan plan;
 	uint64_t fingerprint;
@@ -380,19 +383,20 @@ run_seed(uint64_t seed, bool verbose)
 	fingerprint = scheduler_fingerprint();
 	if (verbose)
 		printf("seed %" PRIu64 ": %u clients, %u domains, %u entries, %" PRIu64 " steps, %" PRIu64
-		       " us, %" PRIu64 " splits, %" PRIu64 " merged, %" PRIu64 " bytes found free, %" PRIu64
-		       " handovers, %" PRIu64 " torn reads, %" PRIu64 " leaves at hand, %" PRIu64
-		       " unique together, %" PRIu64 " checked, %" PRIu64 " conflicts, %" PRIu64
-		       " marks, %u readers: %" PRIu64 " reads, %" PRIu64 " by leaves, %" PRIu64 " waits, %" PRIu64
-		       " lacked, %" PRIu64 " refused, fingerprint %016" PRIx64 "\n",
+		       " us, %" PRIu64 " splits, %" PRIu64 " merged, %" PRIu64 " of them with entries, %" PRIu64
+		       " bytes found free, %" PRIu64 " handovers, %" PRIu64 " torn reads, %" PRIu64
+		       " leaves at hand, %" PRIu64 " unique together, %" PRIu64 " checked, %" PRIu64
+		       " conflicts, %" PRIu64 " marks, %u readers: %" PRIu64 " reads, %" PRIu64 " by leaves, %" PRIu64
+		       " waits, %" PRIu64 " lacked, %" PRIu64 " refused, fingerprint %016" PRIx64 "\n",
 		       seed, plan.clients, plan.domains, plan.entries, simulator_steps(),
 		       scheduler_now() / NANOSECONDS_PER_US,
 		       run.counters.leaf_splits + run.counters.inner_splits + run.counters.root_splits, run.merged,
-		       run.reclaimed, run.counters.handovers, run.counters.torn_reads, run.leaf_hits,
+		       run.folded, run.reclaimed, run.counters.handovers, run.counters.torn_reads, run.leaf_hits,
 		       run.unique != NULL ? run.unique->together : 0, run.unique != NULL ? run.unique->checked : 0,
 		       run.unique != NULL ? run.unique->conflicts : 0, run.counters.dead_marks, plan.readers,
 		       run.readers.reads, run.readers.by_leaves, run.readers.waits, run.readers.lacked,
 		       run.readers.refused, fingerprint);
+	*folded += run.folded;
 	simulator_close();
 	scheduler_close();
 	sim_run_free(&run);
@@ -407,7 +411,7 @@ main(int argc, char **argv)
 		{"seconds", required_argument, NULL, 't'}, {"verbose", no_argument, NULL, 'v'},
 		{"trace", no_argument, NULL, 'c'},         {NULL, 0, NULL, 0},
 	};
-	uint64_t seed = 1, runs = 0, seconds = 0, passed = 0;
+	uint64_t seed = 1, runs = 0, seconds = 0, passed = 0, folded = 0;
 	time_t begin = time(NULL);
 	bool verbose = false;
 	int option;
@@ -436,12 +440,15 @@ main(int argc, char **argv)
 	signal(SIGSEGV, aborted);
 	while (passed < runs || (seconds > 0 && time(NULL) - begin < (time_t) seconds))
 	{
-		uint64_t fingerprint = run_seed(seed + passed, verbose);
+		uint64_t fingerprint = run_seed(seed + passed, verbose, &folded);
 
-		if (passed == 0 && run_seed(seed, false) != fingerprint)
+		if (passed == 0 && run_seed(seed, false, &folded) != fingerprint)
 			sim_fail(&run, "a second run of the seed is another one");
 		passed++;
 	}
+	/* Leaves with entries have gone into others. */
+	REQUIRE(folded > 0 || passed < FOLDS_EXPECTED, "no leaf was merged with entries in %" PRIu64 " runs",
+	        passed);
 	printf("%" PRIu64 " passed, 0 failed\n", passed);
 	return 0;
 }

@@ -137,7 +137,7 @@ test_techniques_LDFLAGS = $(BASELINES_LDFLAGS)
 # Scans, removals, bulk load, check.
 TEST_SUPPORT_SOURCES += test/support/keyspace.c
 TESTS += test_scan test_scan_take test_vacuum test_bulk test_check test_incomplete_splits test_loop test_posting
-TESTS += test_merge test_merge_walk test_reclaim test_states test_wild_nodes
+TESTS += test_merge test_merge_fold test_merge_walk test_reclaim test_states test_wild_nodes
 TESTS += test_blocks test_freed test_give_extents
 test_freed_SOURCES = test/support/tree_fixture.c
 TESTS += test_replicas
@@ -153,6 +153,9 @@ test_vacuum_SOURCES = test/support/checked_tree.c
 TEST_RUNS += test_vacuum=--network test_vacuum=--cached
 test_wild_nodes_SOURCES = test/support/checked_tree.c
 test_merge_SOURCES = test/support/checked_tree.c test/support/merge_fixture.c
+test_merge_fold_SOURCES = test/support/checked_tree.c test/support/merge_fixture.c test/support/reclaim_fixture.c \
+	test/support/tree_fixture.c
+TEST_RUNS += test_merge_fold=--network
 test_merge_walk_SOURCES = test/support/checked_tree.c test/support/merge_fixture.c
 test_reclaim_SOURCES = test/support/checked_tree.c test/support/merge_fixture.c test/support/reclaim_fixture.c
 test_give_extents_SOURCES = test/support/checked_tree.c test/support/merge_fixture.c test/support/reclaim_fixture.c

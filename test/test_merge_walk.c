@@ -174,11 +174,11 @@ last_parent_begins(const CheckedTree *f)
 }
 
 /*
- * Of the last parent the first leaf is empty, and waits for a neighbor; the parent in front becomes so small that both
+ * Of the last parent the first leaf is empty, or has some entries, and waits for a neighbor; the parent in front becomes so small that both
  * become one: now it has one.  All goes in one merge, until no leaf is empty.
  */
 static void
-first_leaves_get_a_neighbor(void **state)
+first_leaf_gets_a_neighbor(uint64_t kept)
 {
 	CheckedTree f;
 	Cost cost;
@@ -191,12 +191,13 @@ first_leaves_get_a_neighbor(void **state)
 	fill(&f, 0, ENTRIES);
 	last = last_parent_begins(&f);
 	assert_in_range(last, ENTRIES / 2, ENTRIES - 1000);
-	empty(&f, 100, last - 300);
-	empty(&f, last, last + LEAF_CELLS_TARGET);
+	/* One that keeps entries waits for a neighbor that has room, and stays where it is. */
+	empty(&f, 100, kept == 0 ? last - 300 : last - 20);
+	empty(&f, last + kept, last + LEAF_CELLS_TARGET);
 	counts = merge_cost(&f, &cost);
 	assert_true(counts.inner_nodes > 0);
 	tree_vacuum_close(walk_empty(f.tree, &seen));
-	assert_int_equal(seen.empty, 0);
+	assert_int_equal(seen.empty + seen.sparse, 0);
 	compare_check(&f, &statistics);
 	/* What is left of a tree of which nothing is left. */
 	empty(&f, 0, ENTRIES);
@@ -204,6 +205,13 @@ first_leaves_get_a_neighbor(void **state)
 	compare_check(&f, &statistics);
 	assert_int_equal(statistics.leaves, 1);
 	checked_tree_close(&f);
+}
+
+static void
+first_leaves_get_a_neighbor(void **state)
+{
+	first_leaf_gets_a_neighbor(0);
+	first_leaf_gets_a_neighbor(3);
 }
 
 /* Somebody else merges while a vacuum walks, and so it walks anew: what it sees it knows once, in order. */
@@ -242,7 +250,7 @@ walks_begin_anew(void **state)
 
 /* An empty leaf with these fences. */
 static void
-add_leaf(const Tree *tree, EmptyRanges *ranges, uint64_t low, uint64_t high)
+add_leaf(const Tree *tree, SparseRanges *ranges, uint64_t low, uint64_t high)
 {
 	const NodeGeometry *g = &tree->geometry;
 	_Alignas(LINE_BYTES) uint64_t leaf[NODE_MAX_BYTES / 8] = {0};
@@ -255,15 +263,15 @@ add_leaf(const Tree *tree, EmptyRanges *ranges, uint64_t low, uint64_t high)
 	fence[0] = (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT;
 	fence[1] = high;
 	node_set_fence(g, leaf, true, fence);
-	empty_ranges_add(g, ranges, leaf);
+	sparse_ranges_add(g, ranges, leaf);
 }
 
 /* Neighbors are one range; more ranges than there is room for end in one that has all the rest. */
 static void
 ranges_are_bounded(void **state)
 {
-	static EmptyRanges ranges;
-	const uint64_t most = EMPTY_RANGES_MAX;
+	static SparseRanges ranges;
+	const uint64_t most = SPARSE_RANGES_MAX;
 	CheckedTree f;
 
 	checked_tree_open(&f, KEYSPACE_16_SINGLE);

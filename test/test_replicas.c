@@ -549,9 +549,18 @@ is_of_the_middle(void *argument, uint32_t block, uint16_t offset)
 	return tid >= MERGED / 4 && tid < MERGED * 3 / 4;
 }
 
-/* Removes the middle half, and merges what is empty; the copy is closed at a step of that. Whether it has come so far. */
+/* Nearly all of them: what is left of a leaf goes into another one. */
+#define KEPT_ONE_OF 16
+
 static bool
-merge_midway(CheckedTree *f, int step)
+is_not_kept(void *argument, uint32_t block, uint16_t offset)
+{
+	return is_of_the_middle(argument, block, offset) && (block * 200 + offset - 1) % KEPT_ONE_OF != 0;
+}
+
+/* Removes entries, and merges what is empty, or nearly so; the copy is closed at a step of that. Whether it has come so far. */
+static bool
+merge_midway(CheckedTree *f, TreeIsDead is_gone, int step)
 {
 	TreeVacuumCounts counts = {0};
 	TreeMergeCounts merged = {0};
@@ -560,7 +569,7 @@ merge_midway(CheckedTree *f, int step)
 	TreeStatus status;
 
 	require_ok(tree_vacuum_open(f->tree, &walk));
-	while ((status = tree_vacuum_next(walk, is_of_the_middle, NULL, &counts)) == TREE_OK)
+	while ((status = tree_vacuum_next(walk, is_gone, NULL, &counts)) == TREE_OK)
 		;
 	assert_int_equal(status, TREE_END);
 	midway.fixture = f;
@@ -573,6 +582,7 @@ merge_midway(CheckedTree *f, int step)
 		;
 	client.tree->options.environment.crash_point = NULL;
 	assert_true(status == TREE_END || status == TREE_UNREACHABLE);
+	assert_true(midway.passed >= step || is_gone == is_of_the_middle || merged.folded > 5);
 	tree_merge_close(merge);
 	tree_vacuum_close(walk);
 	return midway.passed >= step;
@@ -602,11 +612,10 @@ finds(Tree *tree, const CheckedTree *f, uint64_t number)
  * pointers to all leaves, finds what is added then.
  */
 static void
-test_reader_of_a_merge_cut_short(void **state)
+merge_cut_short(TreeIsDead is_gone)
 {
 	bool acted = true;
 
-	(void) state;
 	for (int step = 1; acted; step++)
 	{
 		OtherInstance other;
@@ -621,18 +630,28 @@ test_reader_of_a_merge_cut_short(void **state)
 		other.client.tree->options.reader = true;
 		both = reader_open(&other, &f, TREE_REPLICAS_BOTH);
 		assert_int_equal(entries_of(both), MERGED);
-		acted = merge_midway(&f, step);
+		acted = merge_midway(&f, is_gone, step);
 		tree_node_open(client.tree, copy_of(&f), 0);
 		for (uint64_t i = MERGED / 4; i < MERGED * 3 / 4; i += 7)
 		{
 			insert(&f, 2 * i + 1, MERGED + i);
 			assert_true(finds(both, &f, 2 * i + 1));
 		}
+		for (uint32_t i = 0; i < MERGED; i++)
+			assert_true(finds(both, &f, 2ull * i) == !is_gone(NULL, i / 200, (uint16_t) (i % 200 + 1)));
 		tree_close(both);
 		other_stop(&other);
 		replicated_close(&f, tree_home(f.record.root));
 		fixture_close();
 	}
+}
+
+static void
+test_reader_of_a_merge_cut_short(void **state)
+{
+	(void) state;
+	merge_cut_short(is_of_the_middle);
+	merge_cut_short(is_not_kept);
 }
 
 /* An insert with that at a step; whether it has come to that step. */

@@ -375,7 +375,7 @@ run_once(const TortureOptions *options)
 	const TortureOptions *o = &run.torture.options;
 	const TreeCounters *c = &run.torture.counters;
 	const TreeStatistics *s = &run.torture.statistics;
-	uint64_t merged, reclaimed, given;
+	uint64_t merged, folded, reclaimed, given;
 	bool good = true;
 	uint64_t begin = test_now_us();
 
@@ -395,12 +395,14 @@ run_once(const TortureOptions *options)
 	if (o->unique)
 		good = good && unique_keys_proven(run.torture.unique);
 	merged = *run.torture.merged;
+	folded = *run.torture.folded;
 	reclaimed = *run.torture.reclaimed;
 	given = *run.torture.given;
 	run_stop(&run);
 	printf("%s %-20s seed %llu, %llu ms: %llu entries, %llu leaves, %llu chains, %llu lookups, %llu inserts, "
 	       "%llu"
-	       " removals, %llu splits, %llu merged, %llu bytes found free, %llu given back, height %u, %llu "
+	       " removals, %llu splits, %llu merged, %llu of them with entries, %llu bytes found free, %llu "
+	       "given back, height %u, %llu "
 	       "handovers, %llu torn "
 	       "reads\n",
 	       good ? "ok     " : "FAILED ", o->name != NULL ? o->name : "given", (unsigned long long) o->seed,
@@ -408,8 +410,9 @@ run_once(const TortureOptions *options)
 	       (unsigned long long) s->leaves, (unsigned long long) c->round_trips,
 	       (unsigned long long) c->lookups, (unsigned long long) c->inserts, (unsigned long long) c->deletes,
 	       (unsigned long long) (c->leaf_splits + c->inner_splits + c->root_splits),
-	       (unsigned long long) merged, (unsigned long long) reclaimed, (unsigned long long) given, s->height,
-	       (unsigned long long) c->handovers, (unsigned long long) c->torn_reads);
+	       (unsigned long long) merged, (unsigned long long) folded, (unsigned long long) reclaimed,
+	       (unsigned long long) given, s->height, (unsigned long long) c->handovers,
+	       (unsigned long long) c->torn_reads);
 	if (o->switches || o->leaves)
 		techniques_print(&run.techniques);
 	fflush(stdout);

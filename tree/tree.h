@@ -597,8 +597,8 @@ extern TreeStatus tree_heal_leaf(Tree *handle, const TreeLeafSeen *leaf, const T
                                  const TreeWalPosition *wal, bool *healed);
 
 /* ------------------------------------------------------------------------------------------------
- * Vacuum: walks the leaves from left to right; entries only move right, so each entry that was there at the
- * start is met at least once.
+ * Vacuum: walks the leaves from left to right; entries only move right, and behind a merge it begins anew, so each entry that was
+ * there at the start is met at least once.
  */
 typedef struct TreeVacuum TreeVacuum;
 
@@ -612,6 +612,7 @@ typedef struct TreeVacuumCounts
 	uint64_t removed;   /* entries removed */
 	uint64_t rewritten; /* leaves that they were removed from */
 	uint64_t empty;     /* leaves that hold no entry now */
+	uint64_t sparse;    /* leaves with entries that the one before them has room for (merge_fold.c) */
 } TreeVacuumCounts;
 
 extern TreeStatus tree_vacuum_open(Tree *handle, TreeVacuum **vacuum);
@@ -621,7 +622,7 @@ extern TreeStatus tree_vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void 
 extern void tree_vacuum_close(TreeVacuum *vacuum);
 
 /* ------------------------------------------------------------------------------------------------
- * Merging: takes the leaves that a vacuum's walk saw empty, and inner nodes of few children above them, out of the tree, to be
+ * Merging: takes the leaves that a vacuum's walk saw empty or sparse, and inner nodes of few children above them, out of the tree, to be
  * used again (merge.c, merge_walk.c). Only by the one instance that uses the tree. Beside anything: it waits for no scan, and holds up calls for as long as the children
  * of one node take.
  */
@@ -630,6 +631,7 @@ typedef struct TreeMerge TreeMerge;
 typedef struct TreeMergeCounts
 {
 	uint64_t leaves;      /* taken out */
+	uint64_t folded;      /* of these: with entries, which the one before them has now */
 	uint64_t inner_nodes; /* taken out */
 	uint64_t bytes;       /* of both */
 	uint64_t missed;      /* parents left as they are, as calls in progress took too long: for another time */

@@ -3,9 +3,10 @@ TREE_SOURCES = \
 	tree/change/bulk.c \
 	tree/change/bulk_write.c \
 	tree/change/dead.c \
-	tree/change/empty_ranges.c \
 	tree/change/merge.c \
+	tree/change/merge_fold.c \
 	tree/change/merge_walk.c \
+	tree/change/sparse_ranges.c \
 	tree/change/heal.c \
 	tree/change/insert.c \
 	tree/change/insert_common.c \

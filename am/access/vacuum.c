@@ -2,8 +2,8 @@
  * vacuum.c
  *		VACUUM: a walk over the leaves from left to right that removes the entries of dead rows.
  *
- * Entries only ever move right, so each entry that was there at the start is met, whatever splits meanwhile:
- * VACUUM may give the TIDs free afterwards, and CREATE INDEX CONCURRENTLY, whose callback says "alive" to
+ * Entries only move right, but by another VACUUM's merge, behind which the walk begins anew; so each entry that was there
+ * at the start is met, whatever splits meanwhile: VACUUM may give the TIDs free afterwards, and CREATE INDEX CONCURRENTLY, whose callback says "alive" to
  * everything, learns every TID.
  *
  * Before the first removal the WAL that makes the rows dead is flushed, and the removal is noted at the tree (I-P4):
@@ -13,8 +13,8 @@
  * what is rewritten.  So vacuum_cost_delay holds us back as it holds back btree's, between two calls of the tree,
  * where nothing is held.
  *
- * Where leaves are empty behind the walk they are taken out of the tree (tree/change/merge.c), and the next leaves are made
- * of them.  In the report of VACUUM VERBOSE they are pages that were deleted; those that wait to be used again are
+ * Where leaves are empty behind the walk, or nearly so, they are taken out of the tree (tree/change/merge.c), and the next
+ * leaves are made of them.  In the report of VACUUM VERBOSE they are pages that were deleted; those that wait to be used again are
  * reusable.  Both are bytes, in pages of BLCKSZ.  Then memory in which nothing is used goes back (tree/space/give.c).
  *
  * Before, once in each run of the server, a look at the index's memory finds what earlier runs have left free there
@@ -210,7 +210,7 @@ walk_leaves(Relation relation, ShermanIndex *index, TreeVacuum *vacuum, RemovalS
 }
 
 /*
- * One walk over the places where leaves are empty.
+ * One walk over the places where leaves are empty, or nearly so.
  */
 static TreeStatus
 merge_once(ShermanIndex *index, const TreeVacuum *vacuum, TreeMergeCounts *merged)
@@ -237,8 +237,8 @@ merge_once(ShermanIndex *index, const TreeVacuum *vacuum, TreeMergeCounts *merge
 }
 
 /*
- * Takes leaves that the walk has left empty out of the tree.  What splits owe to their parents is paid on the way, with the
- * index's comparator.
+ * Takes leaves that the walk has left empty, or nearly so, out of the tree.  What splits owe to their parents is paid on
+ * the way, with the index's comparator.
  */
 static void
 merge_leaves(Relation relation, ShermanIndex *index, const TreeVacuum *vacuum, TreeMergeCounts *merged)
@@ -308,7 +308,7 @@ give_back(ShermanIndex *index)
 }
 
 /*
- * Removes the entries of dead rows, and then the leaves that are empty.
+ * Removes the entries of dead rows, and then the leaves that are empty, or nearly so.
  */
 static void
 remove_entries(Relation relation, ShermanIndex *index, RemovalState *removal, Progress *progress,
@@ -324,7 +324,7 @@ remove_entries(Relation relation, ShermanIndex *index, RemovalState *removal, Pr
 		walk_leaves(relation, index, vacuum, removal, progress, counts);
 		/* Dirty-snapshot scans that read an entry before its removal end before its TID is given free. */
 		sherman_scan_barrier_wait(relation);
-		if (counts->empty > 0 && relation->rd_index->indisvalid)
+		if (counts->empty + counts->sparse > 0 && relation->rd_index->indisvalid)
 			merge_leaves(relation, index, vacuum, merged);
 	}
 	PG_FINALLY();

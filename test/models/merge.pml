@@ -1,10 +1,11 @@
 /*
  * merge.pml
- *		Emptied leaves that leave the tree, and are used again: tree/change/merge.c, tree/client/quiesce.c, tree/space/freed.c.
+ *		Leaves that leave the tree, empty or with few entries, and are used again: tree/change/merge.c, tree/change/merge_fold.c,
+ *		tree/client/quiesce.c, tree/space/freed.c.
  *
  * Three leaves tile the keys: L has [0,1), E has [1,2) and is empty, R has [2,3). Keys 0 and 2 are in from the beginning; a
  * writer inserts key 1, through a cached parent that may be old; a scan goes over all leaves and rests between two of them,
- * beginning before or after the insert; a vacuum merges E into L, and may end between its two writes; then a split of L takes
+ * beginning before or after the insert; a vacuum merges E into L, with the key if it is there, and may end between its two writes; then a split of L takes
  * the node E again, for the same keys, and may end between its two writes, too.
  *
  * Proved: the key that was acknowledged is found by whoever looks for it at last, and by a scan that began behind it, once;
@@ -17,6 +18,7 @@
  *	LEFTFIRST	the left neighbor is written before the parent
  *	EXACT		a scan takes only a leaf that begins where the last one ended
  *	UNFILTERED	a scan takes all of a leaf that it enters in the middle
+ *	NOMOVE		entries of the leaf that goes do not go along
  */
 #define L 0
 #define E 1
@@ -203,6 +205,12 @@ active proctype Scan()
 	running--
 }
 
+#ifdef NOMOVE
+#define MOVE	skip
+#else
+#define MOVE	keys[L] = keys[L] | keys[E]
+#endif
+
 /* The vacuum, and then the split that uses the node again. */
 active proctype Vacuum()
 {
@@ -212,9 +220,9 @@ active proctype Vacuum()
 	drain(WRITER);
 	drain(SCAN);
 	if
-	:: keys[E] == 0 && right[L] == E ->
+	:: right[L] == E ->
 #ifdef LEFTFIRST
-		atomic { high[L] = high[E]; right[L] = right[E] }
+		atomic { MOVE; high[L] = high[E]; right[L] = right[E] }
 #else
 		parent[1] = NONE;
 #endif
@@ -223,7 +231,7 @@ active proctype Vacuum()
 #ifdef LEFTFIRST
 			parent[1] = NONE;
 #else
-			atomic { high[L] = high[E]; right[L] = right[E] }
+			atomic { MOVE; high[L] = high[E]; right[L] = right[E] }
 #endif
 			merged = true
 		:: true ->

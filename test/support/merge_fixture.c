@@ -22,26 +22,6 @@ in_range(void *argument, uint32_t block, uint16_t offset)
 	       tid < ((uint64_t) end.block << 16 | end.offset);
 }
 
-void
-empty(CheckedTree *f, uint64_t from, uint64_t to)
-{
-	Range range = {from, to};
-	TreeVacuumCounts counts = {0};
-	TreeVacuum *walk;
-	TreeStatus status;
-	uint64_t kept = 0;
-
-	require_ok(tree_vacuum_open(f->tree, &walk));
-	while ((status = tree_vacuum_next(walk, in_range, &range, &counts)) == TREE_OK)
-		;
-	assert_int_equal(status, TREE_END);
-	tree_vacuum_close(walk);
-	for (uint64_t i = 0; i < f->model.count; i++)
-		if (!in_range(&range, f->model.entries[i].block, f->model.entries[i].offset))
-			f->model.entries[kept++] = f->model.entries[i];
-	f->model.count = kept;
-}
-
 TreeMergeCounts
 merge_walked(Tree *tree, const TreeVacuum *walk, Cost *cost)
 {
@@ -57,6 +37,60 @@ merge_walked(Tree *tree, const TreeVacuum *walk, Cost *cost)
 	assert_int_equal(status, TREE_END);
 	tree_merge_close(merge);
 	return counts;
+}
+
+/* Removes entries from tree and model; *merged: what the same walk has seen is merged then, or NULL. */
+static void
+remove_entries(CheckedTree *f, TreeIsDead is_gone, void *argument, TreeMergeCounts *merged)
+{
+	TreeVacuumCounts counts = {0};
+	TreeVacuum *walk;
+	TreeStatus status;
+	Cost cost;
+	uint64_t kept = 0;
+
+	require_ok(tree_vacuum_open(f->tree, &walk));
+	while ((status = tree_vacuum_next(walk, is_gone, argument, &counts)) == TREE_OK)
+		;
+	assert_int_equal(status, TREE_END);
+	if (merged != NULL)
+		*merged = merge_walked(f->tree, walk, &cost);
+	tree_vacuum_close(walk);
+	for (uint64_t i = 0; i < f->model.count; i++)
+		if (!is_gone(argument, f->model.entries[i].block, f->model.entries[i].offset))
+			f->model.entries[kept++] = f->model.entries[i];
+	f->model.count = kept;
+}
+
+void
+empty(CheckedTree *f, uint64_t from, uint64_t to)
+{
+	Range range = {from, to};
+
+	remove_entries(f, in_range, &range, NULL);
+}
+
+static bool
+is_not_drawn(void *argument, uint32_t block, uint16_t offset)
+{
+	const uint64_t *one_of = argument;
+
+	return scramble((uint64_t) block << 16 | offset) % *one_of != 0;
+}
+
+void
+thin(CheckedTree *f, uint64_t one_of)
+{
+	remove_entries(f, is_not_drawn, &one_of, NULL);
+}
+
+TreeMergeCounts
+thin_and_merge(CheckedTree *f, uint64_t one_of)
+{
+	TreeMergeCounts merged = {0};
+
+	remove_entries(f, is_not_drawn, &one_of, &merged);
+	return merged;
 }
 
 TreeVacuum *

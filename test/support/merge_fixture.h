@@ -1,6 +1,6 @@
 /*
  * merge_fixture.h
- *		Leaves that are emptied and merged, by the fixture's client or another one.
+ *		Leaves that are emptied, or nearly so, and merged, by the fixture's client or another one.
  */
 #ifndef SHERMAN_TEST_MERGE_FIXTURE_H
 #define SHERMAN_TEST_MERGE_FIXTURE_H
@@ -12,6 +12,10 @@
 extern void fill(CheckedTree *f, uint64_t from, uint64_t to);
 /* Removes the entries with these TIDs, from tree and model. */
 extern void empty(CheckedTree *f, uint64_t from, uint64_t to);
+/* All but one of so many, drawn by their TIDs. */
+extern void thin(CheckedTree *f, uint64_t one_of);
+/* The same, and merges what that walk has left empty or sparse. */
+extern TreeMergeCounts thin_and_merge(CheckedTree *f, uint64_t one_of);
 /* A walk that removes nothing, to its end; adds to counts. The caller closes it. */
 extern TreeVacuum *walk_empty(Tree *tree, TreeVacuumCounts *counts);
 /* Merges what the walk saw empty; what that cost the fixture's client. */

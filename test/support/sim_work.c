@@ -23,6 +23,8 @@
 /* Of a hundred: how many are about hot entries. */
 #define PART_HOT 75u
 #define VICTIMS_MOST 4u
+/* Of a range that is thinned one of so many stays. */
+#define THIN_ONE_OF 4
 /* Entries that are marked as dead by one call, at most. */
 #define MARKS_MOST 4
 /* The run of the server that all WAL positions of what is removed are of. */
@@ -702,6 +704,7 @@ merge(SimWorker *worker, const TreeVacuum *vacuum)
 	}
 	tree_merge_close(walk);
 	worker->run->merged += counts.leaves + counts.inner_nodes;
+	worker->run->folded += counts.folded;
 }
 
 /* Finds unverified leaves, looks at them for a while, and heals them. */
@@ -758,12 +761,13 @@ begin_removal(SimWorker *worker, uint32_t id, uint64_t evidence)
 	worker->run->entries[id].ops[worker->looks[id]].evidence = evidence;
 }
 
-/* Chooses entries that nobody inserts: a few, or with `merge` the most of a range. */
+/* Chooses entries that nobody inserts: a few, or with `merge` all of a range, or the most of it. */
 static uint32_t
 choose_victims(SimWorker *worker, uint64_t evidence)
 {
 	SimRun *run = worker->run;
 	uint32_t chosen = 0;
+	bool thin = run->plan.merge && (!run->plan.doubts || scheduler_random(2) == 0);
 	uint32_t from = (uint32_t) scheduler_random(run->plan.entries);
 	uint32_t count = run->plan.merge ? (uint32_t) scheduler_random(run->plan.entries)
 	                                 : 1 + (uint32_t) scheduler_random(VICTIMS_MOST);
@@ -773,7 +777,8 @@ choose_victims(SimWorker *worker, uint64_t evidence)
 	{
 		uint32_t id = run->plan.merge ? run->by_rank[(from + i) % run->plan.entries] : sim_random_id(run);
 
-		if (run->entries[id].inserting > 0 || run->entries[id].removing > 0)
+		if (run->entries[id].inserting > 0 || run->entries[id].removing > 0 ||
+		    (thin && scheduler_random(THIN_ONE_OF) == 0))
 			continue;
 		sim_row_ends(run, id);
 		begin_removal(worker, id, evidence);
@@ -940,7 +945,7 @@ worker_open(SimWorker *worker, SimRun *run, uint32_t slot, bool reader)
 	status = tree_open(worker->client.tree, run->record.tree, run->record.root, &run->space->format,
 	                   keyspace_compare, (void *) (uintptr_t) run->space, &worker->tree);
 	REQUIRE(status == TREE_OK, "tree_open: %s", tree_status_name(status));
-	if (run->plan.merge)
+	if (run->plan.doubts)
 		worker->tree->geometry.ends = &ends;
 	status = tree_scan_open(worker->tree, &worker->scan);
 	REQUIRE(status == TREE_OK, "tree_scan_open: %s", tree_status_name(status));

@@ -33,7 +33,8 @@ typedef struct SimPlan
 	uint32_t cuts;     /* partitions */
 	bool loses;        /* channels are lost otherwise than by SimulatorOptions.lose_one_in */
 	bool merge;
-	bool marks; /* entries are marked as dead */
+	bool doubts; /* and leaves may be unverified, so that those with entries seldom merge */
+	bool marks;  /* entries are marked as dead */
 	bool stop;
 	bool reader_stops; /* one of the readers does, for ever */
 	bool unique;       /* numbers may have one row only */
@@ -71,6 +72,7 @@ typedef struct SimRun
 	SimCluster cluster;
 	TreeCounters counters;
 	uint64_t merged;
+	uint64_t folded;    /* of these: leaves with entries */
 	uint64_t healed;    /* leaves */
 	uint64_t leaf_hits; /* of clients that were closed in order */
 	uint64_t reclaimed; /* bytes */

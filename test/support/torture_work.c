@@ -95,7 +95,7 @@ torture_plan(Torture *torture)
 	torture->words =
 		mmap(NULL, count * sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	torture->merged =
-		mmap(NULL, 3 * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		mmap(NULL, 4 * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	REQUIRE(by_id != NULL && torture->sorted != NULL && torture->rank != NULL && torture->id != NULL &&
 	            torture->words != MAP_FAILED && torture->merged != MAP_FAILED,
 	        "no memory");
@@ -108,6 +108,7 @@ torture_plan(Torture *torture)
 	}
 	torture->reclaimed = torture->merged + 1;
 	torture->given = torture->merged + 2;
+	torture->folded = torture->merged + 3;
 	for (uint64_t id = 0; id < count; id++)
 	{
 		by_id[id].block = (uint32_t) (id / TIDS_PER_BLOCK);
@@ -134,7 +135,7 @@ void
 torture_free(Torture *torture)
 {
 	munmap(torture->words, torture->count * sizeof(uint32_t));
-	munmap(torture->merged, 3 * sizeof(uint64_t));
+	munmap(torture->merged, 4 * sizeof(uint64_t));
 	if (torture->unique != NULL)
 		munmap(torture->unique, unique_keys_bytes((uint32_t) torture->options.range));
 	free(torture->sorted);
@@ -487,7 +488,7 @@ chooses(Life *life, uint64_t i, uint64_t part, uint64_t from, uint64_t to)
 	return i >= from && i < to && (part % 4 != 0 || key_random(&life->random, 50) != 0);
 }
 
-/* Takes leaves that the walk has left empty out of the tree. Only where all processes share one instance's memory. */
+/* Takes leaves that the walk has left empty, or nearly so, out of the tree. Only where all processes share one instance's memory. */
 static void
 life_merge(Life *life, const TreeVacuum *vacuum)
 {
@@ -509,6 +510,7 @@ life_merge(Life *life, const TreeVacuum *vacuum)
 	no_stop(life);
 	tree_merge_close(merge);
 	__atomic_fetch_add(life->torture->merged, counts.leaves + counts.inner_nodes, __ATOMIC_RELAXED);
+	__atomic_fetch_add(life->torture->folded, counts.folded, __ATOMIC_RELAXED);
 }
 
 /* Gives extents that nothing is in back to the memory nodes. */

@@ -63,6 +63,7 @@ typedef struct Torture
 	uint32_t *id;              /* by rank */
 	uint32_t *words;           /* by rank, in shared memory: version and EntryState */
 	uint64_t *merged;          /* nodes that left the tree, in shared memory */
+	uint64_t *folded;          /* of these: leaves with entries */
 	uint64_t *reclaimed;       /* bytes of earlier incarnations that were found free, likewise */
 	uint64_t *given;           /* bytes of extents that went back, likewise */
 	struct UniqueKeys *unique; /* likewise; NULL unless options.unique */

@@ -1,10 +1,10 @@
 /*
  * merge.c
- *		Taking emptied leaves out of the tree, and inner nodes of few children.
+ *		Taking leaves out of the tree that are empty or sparse, and inner nodes of few children.
  *
  * A node is merged into its left neighbor, where both are children of one parent: the neighbor gets its keys'
- * range (a leaf that is merged has no entry), its children, its high fence and its right link.  Two writes do
- * it, in this order:
+ * range, its entries, if it has any (merge_fold.c), or its children, its high fence and its right link.  Two writes
+ * do it, in this order:
  *
  *		1	the parent, without the cells of the nodes that go;
  *		2	the left neighbor, which from this write on covers them all: they are linked from nowhere.
@@ -44,6 +44,7 @@ typedef struct MergeNeighbor
 	bool there;        /* it could be read */
 	uint32_t left;     /* the child that it is, or is to be merged into */
 	uint32_t children; /* inner nodes: that this one would have */
+	uint32_t cells;    /* leaves: in use, with those that it would get; FOLD_NEVER: it gets none */
 	uint64_t pointer;
 	uint64_t right;
 	uint64_t high[LINE_WORDS];
@@ -59,7 +60,7 @@ child_pointer(const TreeMerge *merge, uint32_t i)
 /* ---- what can be merged ---- */
 
 /*
- * A leaf without any cell, dead-marked ones included: so it has no overflow key either.  One whose unit is void, which does not tell what
+ * A leaf without any cell, dead-marked ones included.  One whose unit is void, which does not tell what
  * was removed from it, stays until it is healed.
  */
 static bool
@@ -79,7 +80,7 @@ node_is_light(const NodeGeometry *g, const MergeNeighbor *neighbor, const uint64
 	uint32_t children = neighbor->children + node_count(node);
 
 	if (node_level(node) == 0)
-		return leaf_is_empty(g, node);
+		return leaf_is_empty(g, node) || fold_fits(g, neighbor->cells, fold_cells(g, node));
 	return children * INNER_FULL_DENOMINATOR <= g->inner_cells * INNER_FULL_NUMERATOR;
 }
 
@@ -101,18 +102,29 @@ plan_add(TreeMerge *merge, MergeNeighbor *neighbor, uint32_t i, const uint64_t *
 {
 	MergePlan *plan = &merge->plan;
 	MergeRun *run;
+	uint32_t cells;
 
 	assert(neighbor->left < i);
 	if (plan->runs == 0 || plan->run[plan->runs - 1].left != neighbor->left)
-		plan->run[plan->runs++] = (MergeRun){.left = neighbor->left};
-	assert(plan->runs <= INNER_CELLS_MAX / 2 + 1);
+	{
+		uint32_t moved =
+			plan->runs == 0 ? 0 : plan->run[plan->runs - 1].moved + plan->run[plan->runs - 1].cells;
+
+		plan->run[plan->runs++] = (MergeRun){.left = neighbor->left, .moved = moved};
+	}
+	assert(plan->runs <= MERGE_RUNS_MAX);
 	run = &plan->run[plan->runs - 1];
 	run->last = i;
 	run->right = node[HEADER_RIGHT];
 	node_get_fence(&merge->tree->geometry, node, true, run->high);
+	neighbor->children += node_count(node);
+	cells = node_level(node) == 0 ? leaf_used(&merge->tree->geometry, node) : 0;
+	plan->folded[i] = cells > 0;
+	neighbor->cells += cells;
+	if (cells > 0 && merge->alone)
+		fold_take(merge, run, node);
 	if (node_level(node) == 0)
 		leaf_youngest_dead(node, &run->dead);
-	neighbor->children += node_count(node);
 }
 
 /* Notes that the first child stays only for want of a left neighbor with the same parent. */
@@ -123,7 +135,8 @@ plan_first(TreeMerge *merge, const uint64_t *node)
 
 	assert(node_level(node) + 1 == merge->level);
 	if (!separator_infinite(node + g->low_word))
-		merge->first_waits = node_level(node) > 0 || leaf_is_empty(g, node);
+		merge->first_waits =
+			node_level(node) > 0 || leaf_is_empty(g, node) || fold_sparse(g, fold_cells(g, node));
 }
 
 /*
@@ -175,6 +188,7 @@ plan_child(TreeMerge *merge, MergeNeighbor *neighbor, uint32_t i, const uint64_t
 	{
 		neighbor->left = i;
 		neighbor->children = node_count(node);
+		neighbor->cells = node_level(node) == 0 ? fold_cells(g, node) : 0;
 	}
 	neighbor->there = true;
 	neighbor->pointer = pointer;
@@ -390,8 +404,14 @@ run_write(TreeMerge *merge, const MergeRun *run)
 		status = node_lock(merge, pointer, level, merge->plan.generations[run->left], &lock);
 	if (status != TREE_OK)
 		return status;
+	if (run->cells > 0 && !fold_image(merge, run, pointer))
+	{
+		status =
+			lock_release(tree, &lock, pointer, tree->client->image, tree_node_bytes(tree, pointer, level));
+		return status == TREE_OK ? TREE_RETRY : status;
+	}
 	run_announce(merge, run);
-	node = image_begin(tree, level);
+	node = run->cells > 0 ? tree->client->image_left : image_begin(tree, level);
 	node[HEADER_RIGHT] = run->right;
 	node_set_fence(g, node, true, run->high);
 	/* Entries were removed from the range that it gets. */
@@ -409,7 +429,10 @@ run_write(TreeMerge *merge, const MergeRun *run)
 	node_seal(g, node);
 	status = node_replace(merge, &lock, pointer, level);
 	for (uint32_t i = run->left + 1; status == TREE_OK && i <= run->last; i++)
+	{
 		merge->nodes[merge->merged++] = (MergedNode){child_pointer(merge, i), merge->plan.generations[i]};
+		merge->folded += merge->plan.folded[i];
+	}
 	return status;
 }
 
@@ -544,6 +567,8 @@ merge_keep(TreeMerge *merge, TreeMergeCounts *counts)
 	TreeStatus status = TREE_OK;
 
 	assert(!merge->alone);
+	counts->folded += merge->folded;
+	merge->folded = 0;
 	if (level == 0)
 		counts->leaves += merge->merged;
 	else
@@ -552,11 +577,15 @@ merge_keep(TreeMerge *merge, TreeMergeCounts *counts)
 	tree_count_flush(tree);
 	state_add(tree->state, 0, level == 0 ? -(int64_t) merge->merged : 0,
 	          level > 0 ? -(int64_t) merge->merged : 0);
-	/* The lowest address goes last, to be the first that is taken. */
+	/* The lowest address goes last, to be the first that is taken.  One that others are in the way of is lost until the next incarnation. */
 	for (uint32_t i = merge->merged; i > 0 && status == TREE_OK; i--)
+	{
 		status = freed_put(tree, merge->nodes[i - 1].pointer, level, merge->nodes[i - 1].generation);
+		if (status == TREE_RETRY)
+			status = TREE_OK;
+	}
 	merge->merged = 0;
-	return status == TREE_RETRY ? TREE_OK : status;
+	return status;
 }
 
 TreeStatus

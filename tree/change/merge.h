@@ -1,7 +1,7 @@
 /*
  * merge.h
- *		The ranges that a vacuum's walk found empty, and a merge in progress: shared by vacuum.c, merge_walk.c
- *		(chooses nodes) and merge.c (the children of one node).
+ *		The ranges that a vacuum's walk found empty or sparse, and a merge in progress: shared by vacuum.c, merge_walk.c
+ *		(chooses nodes), merge.c (the children of one node) and merge_fold.c (leaves with entries).
  */
 #ifndef SHERMAN_MERGE_H
 #define SHERMAN_MERGE_H
@@ -9,29 +9,29 @@
 #include "tree/internal.h"
 
 /*
- * The most ranges that are remembered; neighboring empty leaves make one. If there are more, the last range extends
- * to the last empty leaf, so that all leaves in between are examined.
+ * The most ranges that are remembered; neighboring leaves make one. If there are more, the last range extends
+ * to the last such leaf, so that all leaves in between are examined.
  */
-#define EMPTY_RANGES_MAX 1024u
+#define SPARSE_RANGES_MAX 1024u
 
-/* A range of keys from the beginning of an empty leaf to the end of an empty leaf, with all in between. */
-typedef struct EmptyRange
+/* A range of keys from the beginning of a leaf that is empty, or goes into its neighbor, to the end of one, with all in between. */
+typedef struct SparseRange
 {
 	uint64_t low[LINE_WORDS]; /* never infinite: the leftmost leaf has no neighbor that it could go into */
 	uint64_t high[LINE_WORDS];
-} EmptyRange;
+} SparseRange;
 
 /* In the order of keys; they do not overlap. */
-typedef struct EmptyRanges
+typedef struct SparseRanges
 {
 	uint32_t count;
-	EmptyRange ranges[EMPTY_RANGES_MAX];
-} EmptyRanges;
+	SparseRange ranges[SPARSE_RANGES_MAX];
+} SparseRanges;
 
-/* empty_ranges.c. Adds an empty leaf, which lies behind those that were added. */
-extern void empty_ranges_add(const NodeGeometry *g, EmptyRanges *empty, const uint64_t *leaf);
+/* sparse_ranges.c. Adds a leaf, which lies behind those that were added. */
+extern void sparse_ranges_add(const NodeGeometry *g, SparseRanges *sparse, const uint64_t *leaf);
 /* vacuum.c: what the walk has seen. */
-extern const EmptyRanges *vacuum_empty_ranges(const TreeVacuum *vacuum);
+extern const SparseRanges *vacuum_sparse_ranges(const TreeVacuum *vacuum);
 
 /* Children that lie side by side and go into the one before them. */
 typedef struct MergeRun
@@ -41,14 +41,22 @@ typedef struct MergeRun
 	uint64_t right; /* right link and high fence of the last */
 	uint64_t high[LINE_WORDS];
 	TreeWalPosition dead; /* leaves: the youngest unit of what is dead among those that go */
+	uint32_t cells;       /* leaves: how many cells move, and where they are in merge->moved */
+	uint32_t moved;
+	bool ordered;        /* these are ascending by (key, TID), as in LeafCells */
+	TreeWalPosition wal; /* the latest position of those that have entries */
 } MergeRun;
+
+/* Every other child stays at least. */
+#define MERGE_RUNS_MAX (INNER_CELLS_MAX / 2 + 1)
 
 /* What can be merged of one parent's children. */
 typedef struct MergePlan
 {
 	uint32_t runs;
-	MergeRun run[INNER_CELLS_MAX / 2 + 1];
+	MergeRun run[MERGE_RUNS_MAX];
 	uint64_t generations[INNER_CELLS_MAX]; /* of the children that were looked at */
+	bool folded[INNER_CELLS_MAX];          /* those of them that are leaves with entries, and go */
 } MergePlan;
 
 typedef struct MergedNode
@@ -61,8 +69,8 @@ struct TreeMerge
 {
 	Tree *tree;
 	/* merge_walk.c */
-	const EmptyRanges *empty;         /* the vacuum's */
-	uint8_t marks[EMPTY_RANGES_MAX];  /* RANGE_* of each */
+	const SparseRanges *sparse;       /* the vacuum's */
+	uint8_t marks[SPARSE_RANGES_MAX]; /* RANGE_* of each */
 	uint32_t range;                   /* that is looked at */
 	uint32_t behind;                  /* the first range that goes on behind the parent, or begins there */
 	uint64_t place[LINE_WORDS];       /* where to look for the next parent, if `placed` */
@@ -84,13 +92,36 @@ struct TreeMerge
 	bool alone;                 /* the barrier is closed */
 	bool begun;                 /* and something may have been written */
 	uint64_t *gathered;
+	uint64_t *moved; /* cells of leaves that go, run by run */
 	uint64_t *children[TREE_PREFETCH_MAX];
 	NodeVerdict verdicts[TREE_PREFETCH_MAX];
 	uint8_t *image; /* TREE_IMAGE_MAX_BYTES: of a separator */
 	MergePlan plan;
 	uint32_t merged;
+	uint32_t folded; /* of these: leaves with entries */
 	MergedNode nodes[INNER_CELLS_MAX];
 };
+
+/* ---- merge_fold.c: leaves with entries ---- */
+
+/* Of leaves that are unverified or have void marks, instead of their cells. */
+#define FOLD_NEVER UINT32_MAX
+
+/* Cells in use of a leaf whose entries can move, or that can take others'; else FOLD_NEVER. */
+extern uint32_t fold_cells(const NodeGeometry *g, const uint64_t *leaf);
+/* Whether a leaf of so many goes into a neighbor with room. */
+extern bool fold_sparse(const NodeGeometry *g, uint32_t cells);
+/* Whether it goes into one that uses `left`. */
+extern bool fold_fits(const NodeGeometry *g, uint32_t left, uint32_t cells);
+/* Adds a leaf's cells to those that move; alone in the tree. */
+extern void fold_take(TreeMerge *merge, MergeRun *run, const uint64_t *leaf);
+/*
+ * Begins the next image of the run's left leaf, which is locked, in client->image_left: with all cells that move. False: they do not
+ * fit.
+ */
+extern bool fold_image(const TreeMerge *merge, const MergeRun *run, uint64_t pointer);
+
+/* ---- merge.c ---- */
 
 /*
  * Merges as many as possible of the children merge->look of the parent merge->next, whose image is merge->parent;

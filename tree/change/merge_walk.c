@@ -1,10 +1,10 @@
 /*
  * merge_walk.c
- *		Chooses the nodes that a merge examines: leaves that a vacuum's walk found empty, and on the levels above,
+ *		Chooses the nodes that a merge examines: leaves that a vacuum's walk found empty or sparse, and on the levels above,
  *		parents whose children have gone.
  *
- * A vacuum remembers ranges of keys whose leaves were empty (vacuum.c), and a merge goes from parent to parent along
- * them: it examines the children that cover them, the one before each range, into which they may be merged, and the
+ * A vacuum remembers ranges of keys whose leaves were empty, or fit into the one before them (vacuum.c), and a merge
+ * goes from parent to parent along them: it examines the children that cover them, the one before each range, into which they may be merged, and the
  * one behind it, which shows whether a split is incomplete. So its cost is proportional to what can be merged; it
  * costs nothing where nothing can be: the leftmost leaf, which is empty in every queue, is in no range.
  *
@@ -32,28 +32,31 @@ tree_merge_open(Tree *handle, const TreeVacuum *vacuum, TreeMerge **merge)
 {
 	const size_t head = (sizeof(TreeMerge) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
 	const size_t nodes = (2 + TREE_PREFETCH_MAX) * NODE_MAX_BYTES;
+	/* Of each run half a leaf. */
+	const size_t moved = MERGE_RUNS_MAX * (handle->geometry.leaf_bytes / 2);
 	TreeMerge *f;
 	char *place;
 
 	assert(handle->client != NULL);
 	assert(merge != NULL);
 	*merge = NULL;
-	f = client_allocate(handle->client, head + LINE_BYTES + nodes + FENCE_IMAGE_BYTES);
+	f = client_allocate(handle->client, head + LINE_BYTES + nodes + moved + FENCE_IMAGE_BYTES);
 	if (f == NULL)
 		return client_fail(handle->client, TREE_NO_MEMORY, "no memory to merge leaves");
 	memset(f, 0, sizeof(*f));
 	f->tree = handle;
 	f->level = 1;
 	f->root_level = 1;
-	f->empty = vacuum_empty_ranges(vacuum);
-	for (uint32_t i = 0; i < f->empty->count; i++)
+	f->sparse = vacuum_sparse_ranges(vacuum);
+	for (uint32_t i = 0; i < f->sparse->count; i++)
 		f->marks[i] = RANGE_LOOK;
 	place = (char *) (((uintptr_t) f + head + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1));
 	f->parent = (uint64_t *) place;
 	f->gathered = (uint64_t *) (place + NODE_MAX_BYTES);
 	for (int i = 0; i < TREE_PREFETCH_MAX; i++)
 		f->children[i] = (uint64_t *) (place + (2 + i) * NODE_MAX_BYTES);
-	f->image = (uint8_t *) place + nodes;
+	f->moved = (uint64_t *) (place + nodes);
+	f->image = (uint8_t *) place + nodes + moved;
 	*merge = f;
 	return TREE_OK;
 }
@@ -72,8 +75,8 @@ tree_merge_close(TreeMerge *merge)
 static uint32_t
 range_from(const TreeMerge *merge, uint32_t i)
 {
-	assert(i <= merge->empty->count);
-	while (i < merge->empty->count && (merge->marks[i] & RANGE_LOOK) == 0)
+	assert(i <= merge->sparse->count);
+	while (i < merge->sparse->count && (merge->marks[i] & RANGE_LOOK) == 0)
 		i++;
 	return i;
 }
@@ -113,7 +116,7 @@ range_first(TreeMerge *merge, uint32_t range, uint32_t *first, bool *behind)
 	ChildChoice choice;
 	TreeBound bound;
 	TreeStatus status =
-		search_separator_bound(merge->tree, merge->empty->ranges[range].low, 0, &bound, merge->image);
+		search_separator_bound(merge->tree, merge->sparse->ranges[range].low, 0, &bound, merge->image);
 
 	if (status == TREE_OK)
 		status = search_inner(merge->tree, merge->parent, &bound, &choice);
@@ -128,7 +131,7 @@ range_first(TreeMerge *merge, uint32_t range, uint32_t *first, bool *behind)
 static TreeStatus
 range_last(TreeMerge *merge, uint32_t range, uint32_t *last, bool *goes_on)
 {
-	const uint64_t *high = merge->empty->ranges[range].high;
+	const uint64_t *high = merge->sparse->ranges[range].high;
 	ChildChoice choice;
 	TreeBound bound;
 	TreeStatus status = TREE_OK;
@@ -165,10 +168,10 @@ children_choose(TreeMerge *merge, uint32_t first)
 	bool behind = false;
 	TreeStatus status = TREE_OK;
 
-	assert(range < merge->empty->count);
+	assert(range < merge->sparse->count);
 	memset(merge->look, 0, sizeof(merge->look));
 	merge->goes_on = false;
-	while (status == TREE_OK && range < merge->empty->count && !merge->goes_on)
+	while (status == TREE_OK && range < merge->sparse->count && !merge->goes_on)
 	{
 		if (range > merge->range)
 			status = range_first(merge, range, &first, &behind);
@@ -210,7 +213,7 @@ static void
 level_begin(TreeMerge *merge, uint32_t level, uint8_t mark)
 {
 	assert(level > 0);
-	for (uint32_t i = 0; i < merge->empty->count; i++)
+	for (uint32_t i = 0; i < merge->sparse->count; i++)
 	{
 		bool look = (merge->marks[i] & mark) != 0;
 		bool risen = level > 1 && (look || (merge->marks[i] & RANGE_RISEN) != 0);
@@ -231,7 +234,7 @@ level_end(TreeMerge *merge)
 	assert(!merge->ended);
 	if (!top)
 		level_begin(merge, merge->level + 1, RANGE_RISES);
-	if (!top && range_from(merge, 0) < merge->empty->count)
+	if (!top && range_from(merge, 0) < merge->sparse->count)
 		return;
 	merge->ended = !merge->inner;
 	merge->inner = false;
@@ -245,9 +248,9 @@ merge_find(TreeMerge *merge)
 	uint32_t first = 0;
 	TreeStatus status;
 
-	assert(merge->range < merge->empty->count);
+	assert(merge->range < merge->sparse->count);
 	if (!merge->placed)
-		memcpy(merge->place, merge->empty->ranges[merge->range].low, sizeof(merge->place));
+		memcpy(merge->place, merge->sparse->ranges[merge->range].low, sizeof(merge->place));
 	merge->placed = true;
 	status = parent_find(merge, &first);
 	return status == TREE_OK ? children_choose(merge, first) : status;
@@ -284,7 +287,7 @@ merge_next(TreeMerge *merge, TreeMergeCounts *counts)
 	TreeStatus status;
 
 	merge->range = range_from(merge, merge->range);
-	if (merge->range == merge->empty->count)
+	if (merge->range == merge->sparse->count)
 	{
 		level_end(merge);
 		return TREE_OK;
@@ -316,7 +319,7 @@ tree_merge_next(TreeMerge *merge, TreeMergeCounts *counts)
 
 	assert(counts != NULL);
 	assert(!merge->tree->client->holding);
-	if (merge->ended || merge->empty->count == 0)
+	if (merge->ended || merge->sparse->count == 0)
 		return TREE_END;
 	/* Inside of another call, or before tree_client_rest(): this client itself is in the way. */
 	if (merge->tree->client->sections > 0)

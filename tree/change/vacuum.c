@@ -5,9 +5,9 @@
  *
  * A leaf is read and judged without a lock. Only one with victims is locked, and they are removed by a rewrite, with
  * the next generation, if it still is the generation that was judged: inside one nothing leaves its slot (I-T5), and
- * an insert that finds its own entry there raises it (I-P3). Entries only move right, so the walk sees each that was
- * there at its start at least once. An empty leaf stays where it is and may be filled again, or it is merged into its
- * left neighbor after the walk; its range is remembered for that (merge_walk.c).
+ * an insert that finds its own entry there raises it (I-P3). Entries only move right in an epoch of the tree, so the walk
+ * sees each that was there at its start at least once. An empty leaf, or one that is nearly so, stays where it is and may be
+ * filled again, or it is merged into its left neighbor after the walk; its range is remembered for that (merge_walk.c).
  */
 #include "tree/change/vacuum.h"
 #include "tree/scan/scan.h"
@@ -78,11 +78,11 @@ tree_vacuum_close(TreeVacuum *vacuum)
 	client_release(vacuum->tree->client, vacuum);
 }
 
-const EmptyRanges *
-vacuum_empty_ranges(const TreeVacuum *vacuum)
+const SparseRanges *
+vacuum_sparse_ranges(const TreeVacuum *vacuum)
 {
 	assert(vacuum->tree != NULL);
-	return &vacuum->empty;
+	return &vacuum->sparse;
 }
 
 /* Finds the leftmost leaf. Not through the cache: the height goes into the estimates. */
@@ -102,6 +102,7 @@ vacuum_begin(TreeVacuum *vacuum)
 	vacuum->next = path.pointer;
 	vacuum->height = path.root_level + 1;
 	vacuum->walk.steps = 0;
+	vacuum->left_cells = FOLD_NEVER;
 	vacuum->begun = true;
 	return TREE_OK;
 }
@@ -131,9 +132,11 @@ vacuum_remove(TreeVacuum *vacuum, VacuumLeaf *leaf)
 	}
 	vacuum_mark(&tree->geometry, leaf, old);
 	status = leaf_rewrite(tree, &lock, leaf->pointer, old, &leaf->live);
-	if (status == TREE_OK)
-		TREE_COUNT(tree, deletes, leaf->victim_count);
-	return status;
+	if (status != TREE_OK)
+		return status;
+	leaf->cells = fold_cells(&tree->geometry, tree->client->image_left);
+	TREE_COUNT(tree, deletes, leaf->victim_count);
+	return TREE_OK;
 }
 
 /* One try at the leaf vacuum->next; TREE_RETRY: again. */
@@ -197,7 +200,7 @@ vacuum_refresh(TreeVacuum *vacuum)
 	vacuum->wave_count = 0;
 	vacuum->leaves = 0;
 	vacuum->entries = 0;
-	vacuum->empty.count = 0;
+	vacuum->sparse.count = 0;
 }
 
 /* Whether a leaf that others have changed meanwhile is tried again: TREE_RETRY; or the error that the walk ends with. */
@@ -248,13 +251,16 @@ static TreeStatus
 vacuum_pass(TreeVacuum *vacuum, const VacuumLeaf *leaf, TreeVacuumCounts *counts)
 {
 	const NodeGeometry *g = &vacuum->tree->geometry;
+	bool sparse = leaf->live > 0 && fold_fits(g, vacuum->left_cells, leaf->cells);
 
 	assert(pointer_address(leaf->pointer) == pointer_address(vacuum->next));
 	counts->leaves++;
 	counts->entries += leaf->live;
 	counts->empty += leaf->live == 0;
-	if (leaf->live == 0)
-		empty_ranges_add(g, &vacuum->empty, leaf->image);
+	counts->sparse += sparse;
+	if (leaf->live == 0 || sparse)
+		sparse_ranges_add(g, &vacuum->sparse, leaf->image);
+	vacuum->left_cells = leaf->cells;
 	vacuum->leaves++;
 	vacuum->entries += leaf->live;
 	if (!walk_goes_on(&vacuum->walk, vacuum->next, 0))

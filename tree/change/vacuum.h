@@ -18,6 +18,7 @@ typedef struct VacuumLeaf
 	uint8_t victims[LEAF_CELLS_TARGET]; /* by slot: bit 0, or of a posting cell a bit for each TID */
 	uint32_t victim_count;
 	uint32_t live;   /* entries that are left */
+	uint32_t cells;  /* that these take: fold_cells() */
 	LeafKey key;     /* of a wave: from before it was read */
 	LockHandle lock; /* of a wave, as is what follows */
 	bool writes;     /* it is being rewritten */
@@ -48,7 +49,8 @@ struct TreeVacuum
 	int depth; /* leaves that the next wave reads, */
 	int most;  /* and those that there is room for */
 	VacuumLeaf wave[READ_TOGETHER_MAX];
-	EmptyRanges empty; /* where leaves were left without an entry */
+	uint32_t left_cells; /* of the leaf that was passed last; FOLD_NEVER: there is none */
+	SparseRanges sparse; /* where leaves were left without an entry, or with few */
 };
 
 /* ---- vacuum_entries.c ---- */

@@ -50,6 +50,7 @@ vacuum_choose(const TreeVacuum *vacuum, VacuumLeaf *leaf, TreeIsDead is_dead, vo
 	memset(leaf->victims, 0, sizeof(leaf->victims));
 	leaf->victim_count = 0;
 	leaf->live = leaf_live(g, leaf->image);
+	leaf->cells = fold_cells(g, leaf->image);
 	for (uint32_t slot = 0; is_dead != NULL && slot < g->leaf_cells; slot++)
 	{
 		const uint64_t *cell = leaf->image + leaf_cell_word(g, slot);

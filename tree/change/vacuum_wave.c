@@ -286,6 +286,7 @@ leaf_add(Tree *tree, VacuumLeaf *leaf, Wave *wave)
 		return;
 	vacuum_mark(g, leaf, leaf->locked);
 	leaf->live = leaf_rewrite_image(g, leaf->pointer, leaf->locked, leaf->image);
+	leaf->cells = fold_cells(g, leaf->image);
 	lock_many_writes(tree, leaf->pointer, &leaf->lock);
 	leaf->writes = true;
 	wave_add(wave, leaf->lock.place, &op);

@@ -119,6 +119,17 @@ leaf_live(const NodeGeometry *g, const uint64_t *node)
 	return live;
 }
 
+uint32_t
+leaf_used(const NodeGeometry *g, const uint64_t *node)
+{
+	uint32_t used = 0;
+
+	assert(node_level(node) == 0);
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+		used += cell_state(node[leaf_cell_word(g, slot)]) != CELL_EMPTY;
+	return used;
+}
+
 void
 leaf_revive(const NodeGeometry *g, uint64_t *node)
 {

@@ -750,6 +750,8 @@ leaf_keeps(uint64_t word0, bool dead_proven)
 extern void leaf_revive(const NodeGeometry *g, uint64_t *node);
 /* Number of entries that a rewrite would keep. */
 extern uint32_t leaf_live(const NodeGeometry *g, const uint64_t *node);
+/* Number of cells in any state but empty: a rewrite takes no more. */
+extern uint32_t leaf_used(const NodeGeometry *g, const uint64_t *node);
 /* Number of dead-marked cells that it would drop. */
 extern uint32_t leaf_proven_dead(const NodeGeometry *g, const uint64_t *node);
 /*

@@ -5,22 +5,31 @@
  * A caller that relies on other information about rows (PostgreSQL's visibility map) asks this afterwards: inside one
  * generation no entry leaves its slot (I-T5), so the entries that were read are still there, and no process can have
  * learned that one was removed. Where the leaf is kept in shared memory, and valid, that tells it without a READ.
+ *
+ * Hazard -- a leaf that is merged leaves the tree in the generation that it has, and its entries are removed elsewhere.  So the
+ * epoch must be the same; to a reader, which knows none, the leaf says itself that it is in no tree.
  */
 #include "tree/lock/leaf_cache.h"
 #include "tree/scan/scan.h"
 
-/* Whether the cache has the leaf, and in this generation.  What it has is of the epoch that the tree has now. */
+/*
+ * Whether nothing was merged since the leaf was read.  *kept: the cache has it, too, and in this generation; what it has is of the epoch
+ * that the tree has now.
+ */
 static bool
-generation_is_kept(Tree *tree, const TreeLeafSeen *leaf)
+epoch_is_same(Tree *tree, const TreeLeafSeen *leaf, bool *kept)
 {
 	int section;
-	bool kept;
+	bool same;
 
-	if (tree->client->shared->leaves == NULL || critical_enter(tree, &section) != TREE_OK)
+	*kept = false;
+	if (critical_enter(tree, &section) != TREE_OK)
 		return false;
-	kept = leaf_cache_has_generation(tree, leaf->pointer, leaf->generation);
+	same = critical_same_epoch(tree, leaf);
+	*kept = same && tree->client->shared->leaves != NULL &&
+	        leaf_cache_has_generation(tree, leaf->pointer, leaf->generation);
 	critical_leave(tree, section);
-	return kept;
+	return same;
 }
 
 TreeStatus
@@ -38,8 +47,7 @@ tree_batch_unchanged(TreeScan *scan, const TreeBatch *batch, bool *unchanged)
 
 	assert(batch == &scan->batch);
 	assert(!tree->client->holding);
-	*unchanged = generation_is_kept(tree, &batch->leaf);
-	if (*unchanged)
+	if (!epoch_is_same(tree, &batch->leaf, unchanged) || *unchanged)
 		return TREE_OK;
 	status =
 		access_repeat(tree, pointer_memory_node(batch->leaf.pointer), &op, 1, "reads of a leaf's header");
@@ -48,6 +56,7 @@ tree_batch_unchanged(TreeScan *scan, const TreeBatch *batch, bool *unchanged)
 	/* No sum is wanted: each word is read whole, and one that is older than its neighbors is older than a removal. */
 	*unchanged = scan->reread[HEADER_TREE] == tree->tree &&
 	             scan->reread[HEADER_GENERATION] == batch->leaf.generation &&
-	             scan->reread[HEADER_SELF] == pointer_address(batch->leaf.pointer);
+	             scan->reread[HEADER_SELF] == pointer_address(batch->leaf.pointer) &&
+	             (node_flags(scan->reread) & NODE_FREE) == 0;
 	return TREE_OK;
 }

@@ -4,7 +4,7 @@
  *
  * A scan tiles the key space by fences: after a leaf [low, high) a forward scan accepts only a leaf whose low fence
  * is byte for byte that high, and a backward scan only one whose high fence is that low. Low fences never change and
- * entries only move right, so no entry is missed and none is returned twice, however old the copies are that led
+ * entries only move right in an epoch of the tree, so no entry is missed and none is returned twice, however old the copies are that led
  * there. Leaves that were split in between are reached by right links.
  *
  * Leaves are read ahead as children of a cached level-1 node, as many as the scan has used so far, up to READ_AHEAD_MAX, and from

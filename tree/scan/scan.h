@@ -168,7 +168,7 @@ extern void batch_open(TreeScan *scan);
 
 /*
  * Whether an entry is not beyond the one returned last.  Tiling by fences makes that impossible as long as
- * entries only move right; this is the second line behind it.
+ * entries only move right in an epoch; this is the second line behind it.
  */
 extern bool batch_is_passed(const TreeScan *scan, const uint64_t *cell);
 

@@ -178,6 +178,8 @@ mutate vacuum_never_sleeps t/026_parallel_vacuum walk_leaves \
 	's/\t\tcompat_delay_point\(\);\n(\t\tif \(!walk_on)/$1/'
 mutate locks_stay_at_the_merged_leaf specs/serializable-merge merge_leaves \
 	's/\tindex->relation = relation;\n\tsherman_predicate_changes\(index\);\n//'
+mutate sparse_leaves_wait_for_empty_ones sql/space remove_entries \
+	's/counts->empty \+ counts->sparse > 0/counts->empty > 0/'
 mutate merging_not_made_again t/047_replicas_upkeep merge_leaves \
 	's/(merge_once\(index, vacuum, merged\);\n\twhile \()/$1false \&\& /'
 mutate barrier_not_waited_for specs/scan-barrier remove_entries \

@@ -28,10 +28,10 @@ mutate void_marks_covered_up test_unverified mark_some \
 	's/ && !leaf_is_unverified\(g, node\) &&\s+!leaf_marks_void\(g, node\)//'
 mutate marked_behind_a_merge test_merge tree_mark_dead \
 	's/if \(critical_same_epoch\(handle, leaf\)\)/if (true)/'
-mutate merge_first_leaf_remembered test_merge_walk empty_ranges_add \
+mutate merge_first_leaf_remembered test_merge_walk sparse_ranges_add \
 	's/\tif \(separator_infinite\(leaf \+ g->low_word\)\)\n\t\treturn;\n//'
-mutate merge_forgets_the_rest test_merge_walk empty_ranges_add \
-	's/(empty->ranges\[empty->count - 1\] : NULL;\n)/$1\n\tif (empty->count == EMPTY_RANGES_MAX)\n\t\treturn;\n/'
+mutate merge_forgets_the_rest test_merge_walk sparse_ranges_add \
+	's/(sparse->ranges\[sparse->count - 1\] : NULL;\n)/$1\n\tif (sparse->count == SPARSE_RANGES_MAX)\n\t\treturn;\n/'
 mutate looked_at_behind_a_merge test_merge tree_leaf_unchanged \
 	's/critical_same_epoch\(handle, leaf\) &&\s+//'
 mutate room_not_asked_for test_dead room_is_asked \
@@ -178,6 +178,38 @@ mutate spread_without_downlinks test_insert_many wave_downlinks \
 	's/return count == 0/return count < UINT32_MAX/'
 mutate merge_full_leaf test_merge leaf_is_empty \
 	's/if \(cell_state\(leaf\[leaf_cell_word\(g, slot\)\]\) != CELL_EMPTY\)/if (slot >= node_count(leaf) \&\& cell_state(leaf[leaf_cell_word(g, slot)]) != CELL_EMPTY)/'
+mutate fold_forgets_entries test_merge_fold fold_image \
+	's/leaf_fill_cells\(g, node, all, cells\.count \+ run->cells/leaf_fill_cells(g, node, all, cells.count/'
+mutate fold_claims_order test_merge_fold fold_image \
+	's/cells\.ordered && run->ordered/true/'
+mutate fold_keeps_the_earlier_position test_merge_fold fold_image \
+	's/\t\(void\) insert_set_wal_position\(tree, &run->wal, node\);\n//'
+mutate fold_forgets_the_earlier_run test_merge_fold plan_add \
+	's/uint32_t moved =\s.*?;/uint32_t moved = 0;/s'
+mutate fold_without_room test_merge_fold fold_image \
+	's/if \(cells\.count \+ run->cells > g->leaf_cells\)/if (false)/'
+mutate fold_drops_marked_cells test_merge_fold cells_gather \
+	's/\tkeeping\.proven = NULL;\n//'
+mutate fold_of_unverified_leaves test_merge_fold fold_cells \
+	's/leaf_is_unverified\(g, leaf\) \|\| //'
+mutate fold_of_void_marks test_merge_fold fold_cells \
+	's/ \|\| leaf_marks_void\(g, leaf\)//'
+mutate fold_fills_more_than_half test_merge_fold fold_fits \
+	's/left <= most && left \+ cells <= most/left <= most/'
+mutate fold_of_fuller_leaves test_merge_fold fold_sparse \
+	's/g->leaf_cells \/ SPARSE_PART/g->leaf_cells \/ FOLDED_PART/'
+mutate fold_forgets_what_it_has_added test_merge_fold plan_add \
+	's/\tneighbor->cells \+= cells;\n//'
+mutate sparse_leaves_forgotten test_merge_fold vacuum_pass \
+	's/if \(leaf->live == 0 \|\| sparse\)/if (leaf->live == 0)/'
+mutate sparse_leaves_looked_at_in_vain test_merge_fold vacuum_pass \
+	's/fold_fits\(g, vacuum->left_cells, leaf->cells\)/fold_sparse(g, leaf->cells)/'
+mutate vacuum_knows_cells_of_before test_merge_fold vacuum_remove \
+	's/\tleaf->cells = fold_cells\(&tree->geometry, tree->client->image_left\);\n//'
+mutate vacuum_wave_knows_cells_of_before test_merge_fold=--network leaf_add \
+	's/\tleaf->cells = fold_cells\(g, leaf->image\);\n//'
+mutate merge_never_rises_for_sparse_first test_merge_walk plan_first \
+	's/ \|\|\s+fold_sparse\(g, fold_cells\(g, node\)\)//'
 mutate merge_not_told test_merge run_write \
 	's/\trun_announce\(merge, run\);\n/\t(void) run_announce;\n/'
 mutate merged_into_forgotten_by_frames test_merge runs_touched \
@@ -219,7 +251,7 @@ mutate vacuum_forgets_grown_root test_vacuum vacuum_visit \
 mutate vacuum_goes_round test_damage vacuum_visit \
 	's/if \(!vacuum_is_at\(vacuum, leaf\)\)/if (false)/'
 mutate merge_of_two_walks test_merge_walk vacuum_refresh \
-	's/\tvacuum->empty.count = 0;\n//'
+	's/\tvacuum->sparse.count = 0;\n//'
 mutate vacuum_outrun_has_its_time_only test_vacuum vacuum_outrun \
 	's/if \(client_outrun\(client, &vacuum->outruns, JUDGE_ATTEMPTS\)\)/if (++vacuum->outruns.tries < JUDGE_ATTEMPTS)/'
 mutate vacuum_outrun_has_few_tries test_vacuum vacuum_outrun \

@@ -63,8 +63,8 @@ mutate whole_base_without_order test_scan batch_fill_whole \
 	's/if \(!g->format.lossless && \(node_flags\(scan->leaf\) & NODE_BASE_ORDERED\) == 0\)/if (false)/'
 mutate splits_not_waited_for test_predicate leaves_mark \
 	's/if \(!splits_end\(scan->tree\)\)/if (false)/'
-mutate generation_always_read test_leaf_writes tree_batch_unchanged \
-	's/\*unchanged = generation_is_kept\(tree, &batch->leaf\);/*unchanged = false;/'
+mutate generation_always_read test_leaf_writes epoch_is_same \
+	's/\*kept = same && [^;]*;/*kept = false;/'
 mutate removals_not_told test_scan tree_batch_unchanged \
 	's/scan->reread\[HEADER_GENERATION\] == batch->leaf.generation/true/'
 mutate leaves_ahead_mostly_turned_away test_leaf_cache prefetch_read \
@@ -164,3 +164,7 @@ mutate keys_one_by_one test_scan_wave tree_scan_reaches \
 	's/return search_far_fence\(scan->tree, bound, fence, forward\) < 0;/return false;/'
 mutate node_that_is_used_again_taken_for_a_circle test_reader leaf_consume \
 	's/scan->pointer, scan->leaf\[HEADER_GENERATION\]\)/scan->pointer, 0)/'
+mutate merged_leaf_taken_for_unchanged test_merge_fold epoch_is_same \
+	's/same = critical_same_epoch\(tree, leaf\);/same = critical_same_epoch(tree, leaf) || true;/' \
+	tree_batch_unchanged \
+	's/ &&\s+\(node_flags\(scan->reread\) & NODE_FREE\) == 0;/;/'
