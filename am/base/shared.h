@@ -327,7 +327,7 @@ sherman_generation(void)
 	return sherman_shared == NULL ? 0 : pg_atomic_read_u64(&sherman_shared->generation);
 }
 
-/* Whether nothing is attached because this server was promoted and no synchronous standby follows it yet (am/recovery/takeover.c). */
+/* Whether nothing is attached because this server was promoted and no synchronous standby follows it yet (am/recovery/promotion.c). */
 static inline bool
 sherman_promotion_waits(void)
 {

@@ -112,9 +112,14 @@ extern bool sherman_take_over_end(ShermanLocal *local, XLogRecPtr end);
  * decided yet, and nothing may be attached.
  */
 extern bool sherman_take_over_round(void);
+/* Processes that have waited for a decision go on. */
+extern void sherman_take_over_decided(void);
+
+/* ---- promotion.c ---- */
+
 /*
- * In the launcher, behind that: whether memory nodes may be attached.  False: this server would take them from the one that it was a standby
- * of, and no synchronous standby has the WAL of its promotion yet.
+ * In the launcher, behind sherman_take_over_round(): whether memory nodes may be attached.  False: this server would take them from the one
+ * that it was a standby of, and no synchronous standby has the WAL of its promotion yet.
  */
 extern bool sherman_promotion_is_followed(void);
 
