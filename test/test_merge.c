@@ -427,22 +427,6 @@ other_nodes_stay_cached(void **state)
 	checked_tree_close(&f);
 }
 
-/* The pointer of the leaf that has a number's entry; its image. */
-static uint64_t
-leaf_of(CheckedTree *f, uint64_t number, uint64_t *leaf)
-{
-	const TreeBatch *batch;
-	TreeBound bound;
-
-	f->low = number;
-	keyspace_bound(f->space, &f->low, -1, &bound);
-	require_ok(tree_scan_seek(f->scan, TREE_FORWARD, &bound, NULL));
-	require_ok(tree_scan_next(f->scan, &batch));
-	assert_true(batch->count > 0);
-	require_ok(access_read_node(f->tree, batch->leaf.pointer, 0, leaf));
-	return batch->leaf.pointer;
-}
-
 /* Has the root in the cache as it was in an epoch before, and nothing else. */
 static void
 old_root_put(CheckedTree *f, uint64_t epoch, const uint64_t *root)
@@ -492,7 +476,7 @@ old_frames_do_not_lead_to_new_nodes(void **state)
 		require_ok(access_read_node(f.tree, f.tree->root, 1, root));
 		epoch = f.tree->epoch;
 		for (int i = 0; i < 2; i++)
-			pointer[i] = leaf_of(&f, numbers[i], leaf[i]);
+			pointer[i] = leaf_of_number(&f, numbers[i], leaf[i]);
 		empty(&f, kept, entries);
 		assert_int_equal(merge_with(f.tree).leaves, node_count(root) - 1);
 		for (int i = 0; i < 2; i++)

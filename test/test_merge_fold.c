@@ -354,22 +354,6 @@ typedef struct TwoLeaves
 	uint64_t second;
 } TwoLeaves;
 
-/* The pointer of the leaf that has a number's entry; its image. */
-static uint64_t
-leaf_of(CheckedTree *f, uint64_t number, uint64_t *leaf)
-{
-	const TreeBatch *batch;
-	TreeBound bound;
-
-	f->low = number;
-	keyspace_bound(f->space, &f->low, -1, &bound);
-	require_ok(tree_scan_seek(f->scan, TREE_FORWARD, &bound, NULL));
-	require_ok(tree_scan_next(f->scan, &batch));
-	assert_true(batch->count > 0);
-	require_ok(access_read_node(f->tree, batch->leaf.pointer, 0, leaf));
-	return batch->leaf.pointer;
-}
-
 static void
 two_leaves_open(TwoLeaves *two, KeySpaceKind kind)
 {
@@ -380,10 +364,10 @@ two_leaves_open(TwoLeaves *two, KeySpaceKind kind)
 	do
 	{
 		insert(&two->f, count, count);
-		first = leaf_of(&two->f, 0, leaf);
+		first = leaf_of_number(&two->f, 0, leaf);
 		count++;
-	} while (leaf_of(&two->f, count - 1, leaf) == first);
-	for (two->second = 0; leaf_of(&two->f, two->second, leaf) == first; two->second++)
+	} while (leaf_of_number(&two->f, count - 1, leaf) == first);
+	for (two->second = 0; leaf_of_number(&two->f, two->second, leaf) == first; two->second++)
 		;
 	fill(&two->f, count, two->second + 8);
 	empty(&two->f, 5, two->second);
@@ -468,8 +452,8 @@ folds_are_told(void **state)
 	TwoLeaves two;
 
 	two_leaves_open(&two, KEYSPACE_16);
-	first = leaf_of(&two.f, 0, leaf);
-	second = leaf_of(&two.f, two.second, leaf);
+	first = leaf_of_number(&two.f, 0, leaf);
+	second = leaf_of_number(&two.f, two.second, leaf);
 	tree_on_split(two.f.tree, hear, &told);
 	assert_int_equal(merge_with(two.f.tree).folded, 1);
 	tree_on_split(two.f.tree, NULL, NULL);
@@ -497,9 +481,9 @@ positions_go_along(void **state)
 		insert_at(&two.f, two.second + 5, left ? earlier : later);
 		mark(&two.f, 5, left ? earlier : later);
 		mark(&two.f, two.second + 5, left ? later : earlier);
-		first = leaf_of(&two.f, 0, leaf);
+		first = leaf_of_number(&two.f, 0, leaf);
 		assert_int_equal(merge_with(two.f.tree).folded, 1);
-		assert_true(leaf_of(&two.f, two.second, leaf) == first);
+		assert_true(leaf_of_number(&two.f, two.second, leaf) == first);
 		assert_int_equal(leaf[HEADER_EPOCH], later.epoch);
 		assert_int_equal(leaf[HEADER_LSN], later.lsn);
 		assert_int_equal(leaf_dead_epoch(leaf), later.epoch);
@@ -527,17 +511,17 @@ marks_go_along(void **state)
 			mark(&two.f, two.second + 1, at);
 			if (proven)
 				tree_removal_proven(two.f.tree, &at);
-			(void) leaf_of(&two.f, 0, leaf);
+			(void) leaf_of_number(&two.f, 0, leaf);
 			used = leaf_used(&two.f.tree->geometry, leaf);
-			(void) leaf_of(&two.f, two.second, leaf);
+			(void) leaf_of_number(&two.f, two.second, leaf);
 			used += leaf_used(&two.f.tree->geometry, leaf);
 			assert_int_equal(merge_with(two.f.tree).folded, 1);
-			(void) leaf_of(&two.f, two.second, leaf);
+			(void) leaf_of_number(&two.f, two.second, leaf);
 			assert_int_equal(leaf_used(&two.f.tree->geometry, leaf), used);
 			/* The model has it still; the tree shows it to nobody. */
 			assert_int_equal(test_tree_entries(two.f.tree), two.f.model.count - 1);
 			empty(&two.f, two.second + 1, two.second + 2);
-			(void) leaf_of(&two.f, two.second, leaf);
+			(void) leaf_of_number(&two.f, two.second, leaf);
 			assert_int_equal(leaf_used(&two.f.tree->geometry, leaf), used - 1);
 			compare_everything(&two.f, 2 * two.second, 20);
 			compare_check(&two.f, &after);
@@ -665,7 +649,7 @@ late_cells_stay(void **state)
 
 	two_leaves_open(&two, KEYSPACE_16_SINGLE);
 	late.two = &two;
-	late.pointer = leaf_of(&two.f, 0, leaf);
+	late.pointer = leaf_of_number(&two.f, 0, leaf);
 	late.tree = open_again(&two.f, &other_client);
 	late.done = false;
 	tree_client_crash_points(client.tree, fill_late);
@@ -701,12 +685,9 @@ merge_losing(Tree *tree)
 {
 	TreeVacuumCounts seen = {0};
 	TreeMergeCounts counts = {0};
-	TreeVacuum *walk;
+	TreeVacuum *walk = walk_empty(tree, &seen);
 	TreeMerge *merge;
 
-	require_ok(tree_vacuum_open(tree, &walk));
-	while (tree_vacuum_next(walk, NULL, NULL, &seen) == TREE_OK)
-		;
 	require_ok(tree_merge_open(tree, walk, &merge));
 	was_closed = false;
 	tree_client_crash_points(client.tree, lose_behind_barrier);

@@ -3,8 +3,8 @@
  *		VACUUM: a walk over the leaves from left to right that removes the entries of dead rows.
  *
  * Entries only move right, but by another VACUUM's merge, behind which the walk begins anew; so each entry that was there
- * at the start is met, whatever splits meanwhile: VACUUM may give the TIDs free afterwards, and CREATE INDEX CONCURRENTLY, whose callback says "alive" to
- * everything, learns every TID.
+ * at the start is met, whatever splits meanwhile: VACUUM may give the TIDs free afterwards, and CREATE INDEX
+ * CONCURRENTLY, whose callback says "alive" to everything, learns every TID.
  *
  * Before the first removal the WAL that makes the rows dead is flushed, and the removal is noted at the tree (I-P4):
  * should the tail of the WAL be lost, a tree that has lost more entries than the table has lost rows is not used.

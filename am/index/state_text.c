@@ -54,7 +54,7 @@ sherman_state_text(const ShermanMetaPage *meta, ShermanState state, ShermanReaso
 			if (state == SHERMAN_ATTACHING && sherman_shared->local.take_over != SHERMAN_TAKE_OVER_NOT)
 				return "this server is taking over the indexes of the one that it is a copy of";
 			if (state == SHERMAN_ATTACHING && sherman_promotion_waits())
-				return "this server was promoted, and waits for a synchronous standby that follows it";
+				return sherman_unfollowed_text;
 			return sherman_away_text(meta != NULL ? sherman_away_position(meta) : -1);
 		case SHERMAN_BROKEN:
 			return sherman_why_broken(reason);

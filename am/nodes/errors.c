@@ -339,6 +339,8 @@ sherman_report(int elevel, TreeStatus status, const char *detail, Relation index
 		pfree(name);
 }
 
+const char	sherman_unfollowed_text[] = "this server was promoted, and waits for a synchronous standby that follows it";
+
 int
 sherman_hint_unfollowed(void)
 {

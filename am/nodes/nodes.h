@@ -15,6 +15,8 @@ extern void sherman_report(int elevel, TreeStatus status, const char *detail, Re
 extern _Noreturn void sherman_report_failure(TreeStatus status, Relation index);
 /* Raises the error for a memory node that is not attached: that of a position, or with -1 of all. */
 extern void sherman_report_away(int elevel, const char *subject, int position);
+/* What views say where sherman_promotion_waits(). */
+extern const char sherman_unfollowed_text[];
 /* How to go on without the standby that sherman_promotion_waits() waits for: for ereport(). */
 extern int	sherman_hint_unfollowed(void);
 /*

@@ -408,9 +408,7 @@ sherman_recovery_become_copy(char *failure)
 	sherman_shared->start = SHERMAN_START_UNPROVEN;
 	sherman_shared->end_awaited = SHERMAN_AWAITED_NOTHING;
 	sherman_pool_adopt();
-	sherman_state_changed();
-	ConditionVariableBroadcast(&sherman_shared->changed);
-	sherman_invalidate_plans();
+	sherman_take_over_decided();
 	return false;
 }
 

@@ -132,7 +132,7 @@ why_not_attached(const ShermanListedNode *listed, int position, ShermanPhase pha
 		return sherman_shared->embedded && sherman_list_awaits_restart(sherman_memory_node_list) ?
 			"\"sherman.memory_nodes\" was changed, which takes a restart of the server" : NULL;
 	if (sherman_promotion_waits())
-		return "this server was promoted, and waits for a synchronous standby that follows it";
+		return sherman_unfollowed_text;
 	if (listed == NULL)
 		return sherman_shared->node[position].address[0] != '\0' ? "it is not in \"sherman.memory_nodes\"" :
 			"it was taken over, and none of \"sherman.memory_nodes\" is known to lead to it yet";

@@ -3,6 +3,7 @@
  *		See merge_fixture.h.
  */
 #include "merge_fixture.h"
+#include "tree/lock/lock.h"
 
 /* TIDs in [from, to), as entry_of() makes them of numbers. */
 typedef struct Range
@@ -123,4 +124,19 @@ fill(CheckedTree *f, uint64_t from, uint64_t to)
 {
 	for (uint64_t i = from; i < to; i++)
 		insert(f, i, i);
+}
+
+uint64_t
+leaf_of_number(CheckedTree *f, uint64_t number, uint64_t *leaf)
+{
+	const TreeBatch *batch;
+	TreeBound bound;
+
+	f->low = number;
+	keyspace_bound(f->space, &f->low, -1, &bound);
+	require_ok(tree_scan_seek(f->scan, TREE_FORWARD, &bound, NULL));
+	require_ok(tree_scan_next(f->scan, &batch));
+	assert_true(batch->count > 0);
+	require_ok(access_read_node(f->tree, batch->leaf.pointer, 0, leaf));
+	return batch->leaf.pointer;
 }

@@ -22,5 +22,7 @@ extern TreeVacuum *walk_empty(Tree *tree, TreeVacuumCounts *counts);
 extern TreeMergeCounts merge_walked(Tree *tree, const TreeVacuum *walk, Cost *cost);
 /* Merges what a walk sees empty. */
 extern TreeMergeCounts merge_with(Tree *tree);
+/* The pointer of the leaf that has a number's entry; its image. */
+extern uint64_t leaf_of_number(CheckedTree *f, uint64_t number, uint64_t *leaf);
 
 #endif /* SHERMAN_TEST_MERGE_FIXTURE_H */
